@@ -9,11 +9,11 @@ reports/record.sh OUTDIR [--only SET[,SET…]] [--gpus N] [--prefix PREFIX]
                   [--python PYTHON] [--dry_run] [-- FLAGS]
 reports/record.sh --list
 
-Measures each set below as a task of a fleet (`warpledger help fleet`) in OUTDIR;
-after the same call was stopped only what is left. A set that fails does not keep
-the others from being measured. `warpledger merge --fleet=OUTDIR --out=DIR` writes
-the records as DIR/<gpu>/<set>-<time>.tar.zst: copy them into reports/data/<gpu>,
-then run reports/regenerate.py.
+Measures each set as a task of a fleet (`warpledger help fleet`) in OUTDIR. After a
+stop, the same call measures only what is left. If a set fails, the other sets are
+still measured. `warpledger merge --fleet=OUTDIR --out=DIR` writes the records as
+DIR/<gpu>/<set>-<time>.tar.zst: copy them into reports/data/<gpu>, then run
+reports/regenerate.py.
 
   --only SET,…     only these sets, in this order; folklore: all studies
   --gpus N         on N GPUs at a time (default: 1); 0: none, OUTDIR/fleet.sbatch

@@ -9,7 +9,7 @@ that the sanitizers said, the newest samples of steps, the newest study of data
 types (of the CPU), a page of each study and one that ranks what they are about, the comparison of the two newest ladders, an index of questions, a page per
 technique and one of standings from all of these designs, and the generated parts of README.md: the
 newest ladder of the GPU with most designs, its standings and its techniques, and its studies. These last, and
-reports/explorer.html, are of records with a warm L2 alone. And reports/data/summaries.sha256, the hash of every record's summary.json.
+reports/explorer.html, are of records with a warm L2 alone. The figures of two decisions are of all records, those of a third of the newest. And reports/data/summaries.sha256, the hash of every record's summary.json.
 A file in reports/<gpu> that no record gives any more is deleted.
 Records are folders or packs. A calibration's page pools and counts all that lie there.
 
@@ -37,10 +37,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / folder) for folder in ("reports/explorer", "reports", ".",
                                                   "ablations/cli/archive")]
 import bundle_replay  # noqa: E402 (the path comes first)
+import equal_errors  # noqa: E402 (the path comes first)
 import explorer  # noqa: E402 (the path comes first)
 import folklore  # noqa: E402 (the path comes first)
 import record_files  # noqa: E402 (the path comes first)
 import summaries  # noqa: E402
+import verdict_figures  # noqa: E402
 from plots import render, whole_file  # noqa: E402
 
 DATA = ROOT / "reports" / "data"
@@ -323,8 +325,11 @@ def _regenerate(program, out, kept, say, workers, opened):
         readme = scratch / "README.md"
         shutil.copy(ROOT / "README.md", readme)
         gpu = ladder.parent.name
+        # Contenders alone are what counts; where this GPU has none, another one's are said.
+        elsewhere = [] if alone[gpu] else [standing_of[each] for each in sorted(alone) if alone[each]]
         for command, record, *flags in (("report", ladder.relative_to(ROOT), "--noplots"),
-                                        ("standings", standing_of[gpu], "--noplots"),
+                                        ("standings", standing_of[gpu], "--noplots",
+                                         *(f"--alone={records}" for records in elsewhere[:1])),
                                         ("techniques", judged_of[gpu])):
             call(program, command, f"--record={record}", f"--out={scratch / 'pages'}", *flags,
                  f"--readme={readme}", f"--readme_pictures=reports/{gpu}",
@@ -338,12 +343,35 @@ def _regenerate(program, out, kept, say, workers, opened):
             readme.write_text(renewed, encoding="utf-8")
         readme.replace(out / "README.md")
         made.add(pathlib.Path("README.md"))
+    paths = [record.path for (_, design, _), records in sorted(all_runs.items())
+             if design != "calibrate" for record in records]
+    environment = summaries.environment(kept)
+    parts = {"0002-verdict-intervals.md": lambda: verdict_figures.today(
+                 list(workers.map(lambda path: verdict_figures.judge(program, path, environment),
+                                  paths))),
+             "0036-boards-of-a-kind.md": lambda: verdict_figures.coverage(
+                 verdict_figures.left_out(program, paths, environment)),
+             "0043-claims-and-pages.md": lambda: equal_errors.figures(
+                 program, [path for of_gpu in judged_of.values() for path in of_gpu.split(",")],
+                 environment)}
+    for name, text in parts.items():
+        target = pathlib.Path("reports/decisions") / name
+        if not (ROOT / target).is_file():
+            continue
+        say(str(target))
+        page = folklore.renewed((ROOT / target).read_text(encoding="utf-8"), f"\n\n{text()}\n",
+                                "<!-- generated:figures begin -->",
+                                "<!-- generated:figures end -->")
+        (out / target).parent.mkdir(parents=True, exist_ok=True)
+        whole_file.replace(out / target, page)
+        made.add(target)
     return made
 
 
 def left_over(made):
     """Files under reports/<gpu> that no record gives."""
-    folders = {path.parts[1] for path in made if path.parts[0] == "reports"} - {"data"}
+    folders = {path.parts[1] for path in made if path.parts[0] == "reports"} - {
+        "data", "decisions"}
     there = {path.relative_to(ROOT) for gpu in folders
              for path in (ROOT / "reports" / gpu).rglob("*") if path.is_file()}
     return there - made

@@ -12,7 +12,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import record_files  # noqa: E402 (the path comes first)
@@ -21,26 +20,28 @@ from plots import whole_file  # noqa: E402
 TABLE = "summaries.sha256"
 
 
-def environment(kept):
+def environment(kept, **variables):
     """In which the program keeps the summaries that it computes in a folder, and uses them again."""
-    return dict(os.environ, WARPLEDGER_SUMMARIES=str(kept))
+    return dict(os.environ, WARPLEDGER_SUMMARIES=str(kept), **variables)
 
 
-def hash_of(program, record, kept):
-    """Of the summary that the program computes; CalledProcessError where it computes none."""
-    with tempfile.TemporaryDirectory() as folder:
-        summary = pathlib.Path(folder) / "summary.json"
-        subprocess.run([program, "judge", f"--record={record}", f"--out={summary}"], check=True,
-                       capture_output=True, text=True, timeout=600, env=environment(kept))
-        return hashlib.sha256(summary.read_bytes()).hexdigest()
+def hashes(program, records, kept, **variables):
+    """{GPU/RECORD: hash} of the summaries that the program computes under these variables of the
+    environment, on all cores, and writes to GPU/RECORD.json in the folder `kept`;
+    CalledProcessError where it computes none.
+    """
+    def hash_of(record):
+        folder = record_files.plain(record.path)
+        name = f"{folder.parent.name}/{folder.name}"
+        summary = pathlib.Path(kept) / f"{name}.json"
+        summary.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([program, "judge", f"--record={record.path}", f"--out={summary}"],
+                       check=True, capture_output=True, text=True, timeout=600,
+                       env=environment(kept, **variables))
+        return name, hashlib.sha256(summary.read_bytes()).hexdigest()
 
-
-def hashes(program, data, kept):
-    """{GPU/RECORD: hash} of every run and calibration, judged on all cores."""
-    paths = [record.path for record in record_files.records(data, "run.json")]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip((str(record_files.plain(path).relative_to(data)) for path in paths),
-                        pool.map(lambda path: hash_of(program, path, kept), paths), strict=True))
+        return dict(pool.map(hash_of, records))
 
 
 def read(data):
@@ -50,5 +51,6 @@ def read(data):
 
 
 def write(program, data, kept):
-    lines = [f"{digest}  {name}\n" for name, digest in hashes(program, data, kept).items()]
+    runs = record_files.records(data, "run.json")  # and calibrations
+    lines = [f"{digest}  {name}\n" for name, digest in hashes(program, runs, kept).items()]
     whole_file.replace(data / TABLE, "".join(lines))

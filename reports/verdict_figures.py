@@ -18,13 +18,13 @@ import collections
 import concurrent.futures
 import hashlib
 import json
+import math
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
-from random import Random
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "reports"))
@@ -35,6 +35,9 @@ UNDECIDED = "INCONCLUSIVE"
 CONTROL_ROLES = ("aa", "null")
 SIZES = ((0.03, "3% and more"), (0.02, "2 to 3%"), (0.01, "1 to 2%"), (0, "under 1%"))
 MANY_TRIALS, LEAST_SHARE, MISSES = 40, 0.9, 0.05
+REGIMES = ("not_capped", "capped")
+ALONE = ("own_power", "joules")  # what is compared of arms that were timed alone
+ORDER = {"under 2%": 1, "2 to 8%": 2, "8 to 32%": 3, "32%+": 4}  # others by their names
 _US = re.compile(r'("us":)([0-9.eE+-]+)')
 _SUM = re.compile(r',"sum":"[0-9a-f]{8}"}$')
 
@@ -51,7 +54,7 @@ def is_capped(verdict):
 
 
 def regime_of(verdict):
-    if verdict.get("estimand") == "own_power":
+    if verdict.get("estimand") in ALONE:
         return "each arm alone"
     if not is_capped(verdict):
         return "not capped"
@@ -64,6 +67,12 @@ def regime_by_shape(summary):
     for verdict in summary["verdicts"]:
         found[verdict["shape"]][regime_of(verdict)] += 1
     return {shape: counts.most_common(1)[0][0] for shape, counts in found.items()}
+
+
+def regime_of_control(control, by_shape):
+    if control.get("estimand") in ALONE:
+        return "each arm alone"
+    return by_shape.get(control["shape"], "not capped")
 
 
 def planted_line(line, arms, factor):
@@ -79,11 +88,11 @@ def planted_line(line, arms, factor):
     return f'{body},"sum":"{hashlib.sha256(body.encode()).hexdigest()[:8]}"}}'
 
 
-def judge(program, record):
+def judge(program, record, environment=None):
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "summary.json"
         done = subprocess.run([program, "judge", f"--record={record}", f"--out={out}"],
-                              capture_output=True, text=True, check=False)
+                              capture_output=True, text=True, check=False, env=environment)
         if done.returncode != 0:
             raise record_files.RecordError(f"{record}: {done.stderr.strip()}")
         return json.loads(out.read_text(encoding="utf-8"))
@@ -141,11 +150,13 @@ def controls(summaries):
     for number, summary in enumerate(summaries):
         regimes = regime_by_shape(summary)
         for control in summary["controls"]:
-            regime = regimes.get(control["shape"], "not capped")
+            regime = regime_of_control(control, regimes)
             counts[regime]["controls"] += 1
             counts[regime]["false"] += control["false_verdict"]
             counts[regime]["holds"] += control["holds_one"]
-            families[number, control["kind"]] |= control["false_verdict"]
+            # The joules of arms alone are another question than their time.
+            family = number, control["kind"], control.get("estimand") == "joules"
+            families[family] |= control["false_verdict"]
     rows = [[regime, of["controls"], of["false"], percent(of["holds"], of["controls"])]
             for regime, of in sorted(counts.items())]
     return ("Controls, whose true ratio is 1:\n\n"
@@ -154,12 +165,18 @@ def controls(summaries):
             f"{len(families)}.\n")
 
 
+def today(summaries):
+    boards = {summary["provenance"]["gpu"]["uuid"] for summary in summaries}
+    return "\n".join([f"{len(summaries)} records of {len(boards)} boards.\n", decided(summaries),
+                      controls(summaries)])
+
+
 def planted(summaries, size):
     found = collections.defaultdict(collections.Counter)
     for summary in summaries:
         regimes = regime_by_shape(summary)
         for control in summary["controls"]:
-            found[regimes.get(control["shape"], "not capped")][control["timing_verdict"]] += 1
+            found[regime_of_control(control, regimes)][control["timing_verdict"]] += 1
     rows = [[regime, sum(of.values()), percent(of["REGRESSION"], sum(of.values())),
              sum(of[verdict] for verdict in ("ADOPT", "REAL_BELOW_GATE", "NEUTRAL"))]
             for regime, of in sorted(found.items())]
@@ -178,58 +195,151 @@ def correlation(records):
     return max(0.0, (squares / (share * (1 - share)) - trials) / pairs)
 
 
-def designs_below(records, draws=2000):
-    """Which designs cover too seldom, and how many would if each interval were exact: misses of a
-    record are drawn from a beta distribution with the correlation that the records have."""
+def miss_chances(trials, together, most):
+    """Of 0, 1, … `most` misses in a record, where the intervals are exact: a beta-binomial."""
+    if together == 0:
+        return [math.comb(trials, k) * MISSES**k * (1 - MISSES)**(trials - k)
+                for k in range(min(trials, most) + 1)]
+    size = 1 / min(together, 0.999) - 1
+    a, b = MISSES * size, (1 - MISSES) * size
+
+    def log_beta(x, y):
+        return math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)
+
+    return [math.comb(trials, k) * math.exp(log_beta(k + a, trials - k + b) - log_beta(a, b))
+            for k in range(min(trials, most) + 1)]
+
+
+def together_chances(first, second, most):
+    """Of the sum of two independent counts, up to `most`."""
+    chances = [0.0] * (min(len(first) + len(second) - 2, most) + 1)
+    for i, chance in enumerate(first):
+        for k, other in enumerate(second[:most + 1 - i]):
+            chances[i + k] += chance * other
+    return chances
+
+
+def chance_of_more(misses, records, together):
+    """That exact intervals miss more often than that in records of so many trials."""
+    chances = [1.0]
+    for trials in records:
+        chances = together_chances(chances, miss_chances(trials, together, misses), misses)
+    return max(0.0, 1 - sum(chances))
+
+
+def allowed(trials):
+    """So many misses, and the share that is covered is the least."""
+    return int((1 - LEAST_SHARE) * trials + 1e-9)
+
+
+def chance_below(records, together):
+    """That a design of records of so many trials covers too seldom although its intervals are
+    exact."""
+    return chance_of_more(allowed(sum(records)), records, together)
+
+
+def deciding_records(trials, together, most=99):
+    """How many records of so many trials a design needs that exact intervals are below the least
+    share in at most 5% of ledgers; None: more than `most`."""
+    return next((count for count in range(1, most + 1)
+                 if chance_below([trials] * count, together) <= 0.05), None)
+
+
+def designs_below(records):
+    """Which designs cover too seldom, and how many would if each interval were exact, but misses
+    of a record came together as often as here."""
     designs = collections.defaultdict(list)
     for of in records:
         designs[of["design"]].append(of)
     designs = {name: of for name, of in designs.items()
                if sum(each["trials"] for each in of) >= MANY_TRIALS}
-    below = [name for name, of in sorted(designs.items())
-             if sum(each["covered"] for each in of) < LEAST_SHARE * sum(each["trials"] for each in of)]
     together = correlation(records)
-    random = Random(1)
-
-    def misses(trials):
-        chance = MISSES if together == 0 else random.betavariate(
-            MISSES * (1 / together - 1), (1 - MISSES) * (1 / together - 1))
-        return sum(random.random() < chance for _ in range(trials))
-
-    counts = []
-    for _ in range(draws):
-        counts.append(sum(
-            sum(misses(each["trials"]) for each in of)
-            > (1 - LEAST_SHARE) * sum(each["trials"] for each in of) for of in designs.values()))
+    below, counts = [], [1.0]
+    for name, of in sorted(designs.items()):
+        trials = [each["trials"] for each in of]
+        misses = sum(trials) - sum(each["covered"] for each in of)
+        chance = chance_below(trials, together)
+        counts = together_chances(counts, [1 - chance, chance], len(designs))
+        if misses > allowed(sum(trials)):
+            below.append({"design": name, "records": len(of), "trials": sum(trials),
+                          "misses": misses,
+                          "most": max(each["trials"] - each["covered"] for each in of),
+                          "chance": chance_of_more(misses - 1, trials, together),
+                          "needed": deciding_records(round(sum(trials) / len(of)), together)})
     return {"designs": len(designs), "below": below, "correlation": together,
-            "expected": sum(counts) / draws,
-            "none": sum(count == 0 for count in counts) / draws,
-            "as_many": sum(count >= len(below) for count in counts) / draws}
+            "expected": sum(count * chance for count, chance in enumerate(counts)),
+            "none": counts[0], "as_many": sum(counts[len(below):])}
 
 
 def below_text(of):
-    return (f"\nDesigns of {MANY_TRIALS} trials and more that cover in less than {LEAST_SHARE:.0%}: "
-            f"{len(of['below'])} of {of['designs']}{': ' if of['below'] else ''}"
-            f"{', '.join(of['below'])}. Misses of a record come together (correlation "
+    text = (f"Designs of {MANY_TRIALS} trials and more that cover in less than {LEAST_SHARE:.0%}: "
+            f"{len(of['below'])} of {of['designs']}. Misses of a record come together (correlation "
             f"{of['correlation']:.3f}). If all intervals were exact, {of['expected']:.1f} designs "
             f"would be below, none in {of['none']:.0%} of such ledgers, and as many as here or more "
             f"in {of['as_many']:.0%}.\n")
+    if not of["below"]:
+        return text
+    rows = [[f"`{each['design']}`", each["records"], each["trials"],
+             percent(each["trials"] - each["misses"], each["trials"]), each["misses"],
+             each["most"], f"{each['chance']:.1%}", each["needed"] or "more than 99"]
+            for each in of["below"]]
+    return text + "\n" + table(
+        ["design", "records", "trials", "covered", "misses", "most of one record",
+         "exact intervals miss as often in", "records that would decide"], rows)
 
 
-def coverage(program, records):
+def beside(said, name):
+    """Rows of the coverage by what `name` says, the regimes side by side."""
+    found = collections.defaultdict(dict)
+    for row in said["rows"]:
+        others = {"design", "boards", "effect"} - {name}
+        if all(row[other] == "all" for other in others):
+            found[row[name]][row["regime"]] = row
+    rows = []
+    for value, of in found.items():
+        if name == "design" and value != "all" and of["all"]["trials"] < MANY_TRIALS:
+            continue
+        row = [f"`{value}`" if name == "design" and value != "all" else value, of["all"]["records"]]
+        for regime in REGIMES:
+            row += ([of[regime]["trials"], percent(of[regime]["covered"], of[regime]["trials"]),
+                     f"{of[regime]['half_width_percent_p50']:.2f}%"] if regime in of
+                    else ["–"] * 3)
+        rows.append(row)
+    rows.sort(key=lambda row: (row[0] == "all", ORDER.get(row[0], 0), row[0].strip("`")))
+    columns = ["trials", "covered", "median half-width"]
+    return table([name, "records", *(f"{regime.replace('_', ' ')}: {columns[0]}" if k == 0 else
+                                     columns[k] for regime in REGIMES for k in range(3))], rows)
+
+
+def few_text(said):
+    """How many designs the table of designs leaves out, and how many trials they have."""
+    few = [row["trials"] for row in said["rows"]
+           if row["design"] != "all" and row["regime"] == "all" and row["trials"] < MANY_TRIALS]
+    if not few:
+        return ""
+    return (f"The table of designs leaves out {len(few)} with fewer than {MANY_TRIALS} trials, "
+            f"{sum(few)} trials together; the rows “all” count them.\n\n")
+
+
+def left_out(program, records, environment=None):
+    """What `warpledger pool --leave_one_out` says of them."""
     done = subprocess.run([program, "pool", f"--record={','.join(map(str, records))}",
                            "--leave_one_out", "--format=json"], capture_output=True, text=True,
-                          check=False)
+                          check=False, env=environment)
     if done.returncode != 0:
         raise record_files.RecordError(done.stderr.strip())
-    said = json.loads(done.stdout)
-    rows = [[row["design"], row["regime"], row["boards"], row["effect"], row["records"],
-             row["trials"], percent(row["covered"], row["trials"]),
-             f"{row['half_width_percent_p50']:.2f}%"]
-            for row in said["rows"]]
-    return ("The interval for another board, with each board left out in turn:\n\n" + table(
-        ["design", "regime", "boards", "effect", "records", "trials", "contains it",
-         "median half-width"], rows) + (below_text(designs_below(said["records"])) if rows else ""))
+    return json.loads(done.stdout)
+
+
+def coverage(said):
+    """How often the interval for another board contains what the left-out board says."""
+    if not said["rows"]:
+        return "No comparison was measured on two boards.\n"
+    return (f"The interval for another board, with each of {said['n_boards']} boards left out in "
+            f"turn ({said['n_records']} records). By the boards that it rests on, by the size of "
+            "the effect, and by the design of the record that was left out:\n\n"
+            + "\n".join(beside(said, name) for name in ("boards", "effect", "design"))
+            + "\n" + few_text(said) + below_text(designs_below(said["records"])))
 
 
 def paths_of(names):
@@ -253,10 +363,8 @@ def figures(program, names, size):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
         judged = list(workers.map(lambda path: judge(program, path), paths))
         slowed = list(workers.map(lambda path: judge_planted(program, path, size), paths))
-    boards = {summary["provenance"]["gpu"]["uuid"] for summary in judged}
-    return "\n".join([f"{len(paths)} records of {len(boards)} boards.\n", decided(judged),
-                      controls(judged), planted(list(filter(None, slowed)), size),
-                      coverage(program, paths)])
+    return "\n".join([today(judged), planted(list(filter(None, slowed)), size),
+                      coverage(left_out(program, paths))])
 
 
 def main():

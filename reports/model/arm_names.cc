@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/model/arm_names.h"
 
-#include <algorithm>
 #include <optional>
 #include <set>
 
 #include "absl/strings/str_join.h"
 #include "kernels/sdpa/registry/variant.h"
+#include "reports/model/lists.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
 namespace {
 
 const Cell* CellOf(const Summary& summary, const std::string& arm) {
-  const auto found = std::find_if(summary.cells.begin(), summary.cells.end(),
-                                  [&](const Cell& cell) { return cell.variant == arm; });
-  return found == summary.cells.end() ? nullptr : &*found;
+  return FindIn(summary.cells, [&](const Cell& cell) { return cell.variant == arm; });
 }
 
 std::vector<std::string> Changes(const sdpa::Config& from, const sdpa::Config& to) {

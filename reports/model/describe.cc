@@ -2,9 +2,12 @@
 #include "reports/model/describe.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_split.h"
 #include "kernels/sdpa/problem/shapes.h"
+#include "kernels/sdpa/registry/registry.h"
+#include "reports/model/lists.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -84,20 +87,15 @@ std::vector<const Shape*> ShapesMainFirst(const Summary& summary) {
 
 std::vector<std::string> StepToggles(const Summary& summary) {
   std::vector<std::string> out;
-  for (const Verdict& verdict : summary.verdicts) {
-    if (std::find(out.begin(), out.end(), verdict.toggle) == out.end()) {
-      out.push_back(verdict.toggle);
-    }
-  }
+  for (const Verdict& verdict : summary.verdicts) AddOnce(verdict.toggle, &out);
   return out;
 }
 
 const Verdict* FindToggleVerdict(const Summary& summary, std::string_view toggle,
                                  std::string_view shape) {
-  for (const Verdict& verdict : summary.verdicts) {
-    if (verdict.toggle == toggle && verdict.shape == shape) return &verdict;
-  }
-  return nullptr;
+  return FindIn(summary.verdicts, [&](const Verdict& verdict) {
+    return verdict.toggle == toggle && verdict.shape == shape;
+  });
 }
 
 std::string RatioWithInterval(const Estimate& ratio) {
@@ -145,27 +143,37 @@ Miss MissOf(const Verdict& verdict, const Range& range) {
 std::string PredictionOutcome(const ablations::ClaimPrediction& predicted, const Verdict* verdict) {
   const std::string shape = Code(sdpa::ShownName(predicted.problem));
   if (verdict == nullptr) {
-    return Cat("The record has no verdict at ", shape, ", so nothing is said of it.");
+    return Cat("The record has no verdict at ", shape, ", so the prediction is not judged.");
   }
   const Range range = PredictedRange(predicted, verdict);
+  const bool removes = std::any_of(std::begin(sdpa::kToggles), std::end(sdpa::kToggles),
+                                   [&](const sdpa::ToggleRow& row) {
+                                     return row.id == verdict->toggle && row.removes_technique;
+                                   });
   const std::string measured = Cat(FormatRatio(verdict->ratio.value), " ",
                                    FormatRatioInterval(verdict->ratio.low, verdict->ratio.high));
   switch (MissOf(*verdict, range)) {
     case Miss::kNone:
-      return Cat("It **held**: ", measured, " at ", shape, ".");
+      return Cat("It **held**: ", measured, " at ", shape,
+                 verdict->ratio.value &&
+                         (*verdict->ratio.value < range.low || *verdict->ratio.value > range.high)
+                     ? ": the interval reaches the range, the ratio itself does not."
+                     : ".");
     case Miss::kLow:
       return Cat(
           "It **missed low**: ", measured, " at ", shape, " is ",
-          FormatRatio(range.low / *verdict->ratio.value),
-          " short of the range's lower end. The mechanism bought less than the reason above says: "
-          "either it was not the limit at this point of the ladder, or it brought a cost that the "
-          "reason leaves out.");
+          FormatRatio(range.low / *verdict->ratio.value), " below the range's lower end. ",
+          removes ? "Leaving the technique out costs more than the reason above predicts."
+                  : "The gain is smaller than the reason above predicts: either the mechanism was "
+                    "not the limit at this point of the ladder, or it has a cost that the reason "
+                    "leaves out.");
     case Miss::kHigh:
-      return Cat(
-          "It **missed high**: ", measured, " at ", shape, " is ",
-          FormatRatio(*verdict->ratio.value / range.high),
-          " past the range's upper end. The mechanism bought more than the reason above says: it "
-          "may have removed a limit that the reason does not name.");
+      return Cat("It **missed high**: ", measured, " at ", shape, " is ",
+                 FormatRatio(*verdict->ratio.value / range.high), " above the range's upper end. ",
+                 removes
+                     ? "Leaving the technique out costs less than the reason above predicts."
+                     : "The gain is larger than the reason above predicts: the mechanism may have "
+                       "removed a limit that the reason does not name.");
     case Miss::kUnknown:
       break;
   }

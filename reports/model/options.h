@@ -39,9 +39,9 @@ class TreeCode {
   // What runs there under the first of these names that exists; null where none does.
   const Instance* Find(std::string_view compute_capability,
                        absl::Span<const std::string> names) const;
+  void Visit(auto& f);  // the file's fields
 
  private:
-  friend absl::StatusOr<TreeCode> ParseTreeCode(const nlohmann::ordered_json& json);
   using Hashes = std::map<std::string, std::string, std::less<>>;
   std::string nvcc_;
   std::map<std::string, Hashes, std::less<>> archs_;  // {"sm_90a", {instance, hash}}

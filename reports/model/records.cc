@@ -44,7 +44,7 @@ std::string StateOf(const ReadRecord& record) {
   const std::string harmless = HarmlessChanges(record.staleness);
   return Cat(record.staleness.IsStale()
                  ? Cat("**older than the kernels: since then ", WhatChanged(record.staleness), "**")
-                 : "of these kernels",
+                 : "current",
              harmless.empty() ? "" : ". ", harmless);
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/sdpa/dtype/dtype_name.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "reports/model/describe.h"
+#include "reports/model/lists.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -50,8 +51,7 @@ std::vector<Staleness::Instance> CompareCode(const MadeOf& record, const TreeCod
                               : now->second == kernel.code_sha256 ? State::kSame
                                                                   : State::kChanged});
     }
-    std::vector<std::string>& arms = out[at->second].arms;
-    if (std::find(arms.begin(), arms.end(), kernel.arm) == arms.end()) arms.push_back(kernel.arm);
+    AddOnce(kernel.arm, &out[at->second].arms);
   }
   return out;
 }
@@ -116,9 +116,9 @@ Staleness StalenessOf(const Summary& summary, const RenderOptions& options) {
                    .kernels = {}};
   for (const Cell& cell : summary.cells) {
     if (!cell.p50_us.value) continue;
-    const auto shape = std::find_if(summary.shapes.begin(), summary.shapes.end(),
-                                    [&](const Shape& s) { return s.name == cell.shape; });
-    if (shape == summary.shapes.end()) continue;  // ReadSummary() lets none through
+    const Shape* shape =
+        FindIn(summary.shapes, [&](const Shape& s) { return s.name == cell.shape; });
+    if (shape == nullptr) continue;  // the judge makes none
     record.kernels.push_back({.arm = cell.variant,
                               .config = cell.config,
                               .head_dim = shape->attention->head_dim,
@@ -150,13 +150,14 @@ std::string HarmlessChanges(const Staleness& staleness) {
   std::string out;
   if (staleness.sources_changed && !staleness.IsStale()) {
     const auto all = static_cast<int64_t>(staleness.instances.size());
-    Append(&out, "Sources changed since; the machine code of ",
+    Append(&out, "Sources changed after this record, but the machine code of ",
            all == 1 ? "its instance" : Cat("all its ", all, " instances"),
-           " is the same, which says nothing of how it is launched (grids, tensor maps).");
+           " is the same; launches (grids, tensor maps) are not compared.");
   }
   if (staleness.registry_changed) {
     Append(&out, out.empty() ? "" : " ",
-           "The registry of toggles changed since; claims, predictions and gates are today's.");
+           "The registry of toggles changed after this record; claims, predictions and gates are "
+           "today's.");
   }
   return out;
 }

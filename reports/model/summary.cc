@@ -2,6 +2,7 @@
 #include "reports/model/summary.h"
 
 #include "kernels/common/status_macros.h"
+#include "reports/model/lists.h"
 #include "reports/model/plain.h"
 #include "reports/model/text.h"
 
@@ -74,31 +75,23 @@ std::vector<const Cell*> Summary::Ladder(std::string_view shape) const {
 }
 
 const Cell* Summary::FindCell(std::string_view variant, std::string_view shape) const {
-  for (const Cell& cell : cells) {
-    if (cell.variant == variant && cell.shape == shape) return &cell;
-  }
-  return nullptr;
+  return FindIn(cells,
+                [&](const Cell& cell) { return cell.variant == variant && cell.shape == shape; });
 }
 
 const Verdict* Summary::FindVerdict(std::string_view candidate, std::string_view shape) const {
-  for (const Verdict& verdict : verdicts) {
-    if (verdict.candidate == candidate && verdict.shape == shape) return &verdict;
-  }
-  return nullptr;
+  return FindIn(verdicts, [&](const Verdict& verdict) {
+    return verdict.candidate == candidate && verdict.shape == shape;
+  });
 }
 
 const Floor* Summary::FindFloor(std::string_view shape, std::string_view name) const {
-  for (const Floor& floor : floors) {
-    if (floor.shape == shape && floor.name == name) return &floor;
-  }
-  return nullptr;
+  return FindIn(floors,
+                [&](const Floor& floor) { return floor.shape == shape && floor.name == name; });
 }
 
 const MicroValue* Summary::FindMicro(std::string_view name) const {
-  for (const MicroValue& row : micro) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
+  return FindIn(micro, [&](const MicroValue& row) { return row.name == name; });
 }
 
 const Shape& Summary::MainShape() const {

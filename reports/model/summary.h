@@ -99,6 +99,11 @@ struct Summary : summary::Summary {
   // Whose microbenchmarks are quoted; "" where there are none.
   std::string MicroRun() const { return provenance.micro ? provenance.micro->run_id : ""; }
 
+  // Whether intervals of verdicts are of other boards of the kind. How boards differ is not known
+  // of other subjects, nor of arms that were timed alone: theirs are of the board that was
+  // measured.
+  bool TellsOtherBoards() const { return !statistics.spreads.empty() && !provenance.alone; }
+
   // Whether each launch finds an L2 that has forgotten its inputs.
   bool IsCold() const { return provenance.cache == ablations::kCacheCold; }
 

@@ -84,48 +84,38 @@ size_t ControlAt(std::string_view text, size_t at) {
   return byte(at) == 0xc2 && byte(at + 1) >= 0x80 && byte(at + 1) < 0xa0 ? 2 : 0;
 }
 
-}  // namespace
-
-std::string PlainText(std::string_view text) {
-  std::string plain;
+// Without control characters, and each other one as `escaped(where it stands, what is before)`.
+template <typename Escaped>
+std::string Escape(std::string_view text, const Escaped& escaped) {
+  std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
     if (const size_t length = ControlAt(text, i); length > 0) {
-      if (c == '\n' || c == '\t') plain += ' ';
+      if (text[i] == '\n' || text[i] == '\t') result += ' ';
       i += length - 1;
-    } else if (c == '<') {
-      plain += "&lt;";
-    } else if (c == '(' && plain.ends_with(']')) {
-      plain += " (";
     } else {
-      plain += c;
+      const std::string_view as = escaped(i, result);
+      result += as.empty() ? text.substr(i, 1) : as;
     }
   }
-  return plain;
+  return result;
 }
-
-namespace {
 
 // A pipe would begin the next cell; a <br> stays, which cells of several lines have.
 std::string EscapeCell(std::string_view text) {
-  std::string cell;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (const size_t length = ControlAt(text, i); length > 0) {
-      if (c == '\n' || c == '\t') cell += ' ';
-      i += length - 1;
-    } else if (c == '|') {
-      cell += "\\|";
-    } else if (c == '<' && text.substr(i, 4) != "<br>") {
-      cell += "&lt;";
-    } else {
-      cell += c;
-    }
-  }
-  return cell;
+  return Escape(text, [&](size_t at, std::string_view /*before*/) {
+    if (text[at] == '|') return "\\|";
+    return text[at] == '<' && text.substr(at, 4) != "<br>" ? "&lt;" : "";
+  });
 }
 
 }  // namespace
+
+std::string PlainText(std::string_view text) {
+  return Escape(text, [&](size_t at, std::string_view before) {
+    if (text[at] == '<') return "&lt;";
+    return text[at] == '(' && before.ends_with(']') ? " (" : "";
+  });
+}
 
 std::string Fold(std::string_view title, const std::string& body) {
   if (body.empty()) return "";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ablations/summary/summary.h"
 #include "absl/status/status.h"
 #include "reports/model/options.h"
 #include "reports/model/text.h"
@@ -6,12 +7,12 @@
 namespace warpledger::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ablations::Each;
+using ablations::Must;
+using ablations::NotEmpty;
 
-absl::Status Malformed(std::string_view path, std::string_view problem) {
-  return absl::InvalidArgumentError(
-      Cat(kTreeCodeFile, ": ", path, " ", problem, "; write it again as its test says"));
-}
+constexpr Must kNamesSomething{"an object that is not empty",
+                               [](const auto& named) { return !named.empty(); }};
 
 // "9.0" -> "sm_90"
 std::string ArchOf(std::string_view compute_capability) {
@@ -44,30 +45,18 @@ const TreeCode::Instance* TreeCode::Find(std::string_view compute_capability,
   return nullptr;
 }
 
-absl::StatusOr<TreeCode> ParseTreeCode(const Json& json) {
-  TreeCode out;
-  if (!json.is_object() || !json.contains("schema_version") || json["schema_version"] != 1) {
-    return Malformed("schema_version", "must be 1");
-  }
-  if (!json.contains("nvcc") || !json["nvcc"].is_string()) {
-    return Malformed("nvcc", "must be a string");
-  }
-  out.nvcc_ = json["nvcc"].get<std::string>();
-  if (!json.contains("archs") || !json["archs"].is_object() || json["archs"].empty()) {
-    return Malformed("archs", "must be an object that names an architecture");
-  }
-  for (const auto& [arch, instances] : json["archs"].items()) {
-    if (!instances.is_object() || instances.empty()) {
-      return Malformed(Cat("archs.", arch), "must be an object that names an instance");
-    }
-    for (const auto& [instance, hash] : instances.items()) {
-      if (!hash.is_string() || hash.get<std::string>().empty()) {
-        return Malformed(Cat("archs.", arch, ".", instance), "must be a hash");
-      }
-      out.archs_[arch][instance] = hash.get<std::string>();
-    }
-  }
-  return out;
+void TreeCode::Visit(auto& f) {
+  int version = 1;
+  f("schema_version", version, Must{"1", [](int value) { return value == 1; }});
+  f("nvcc", nvcc_);
+  f("archs", archs_, kNamesSomething, Each{kNamesSomething}, Each<Each<NotEmpty>>{{NotEmpty{}}});
+}
+
+absl::StatusOr<TreeCode> ParseTreeCode(const nlohmann::ordered_json& json) {
+  absl::StatusOr<TreeCode> code = ablations::FromJson<TreeCode>(json);
+  if (code.ok()) return code;
+  return absl::InvalidArgumentError(Cat(kTreeCodeFile, ": ", std::string(code.status().message()),
+                                        "; write it again as its test says"));
 }
 
 }  // namespace warpledger::report

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is committed is what the committed records give: to the byte, and pictures by what they show."""
 
+import json
 import os.path
 import pathlib
 import re
@@ -25,6 +26,7 @@ class FreshTest(unittest.TestCase):
         cls.kept = pathlib.Path(folder.name) / "kept"
         cls.out.mkdir()
         cls.made = regenerate.regenerate(PROGRAM, cls.out, cls.kept)
+        cls.runs = record_files.records(regenerate.DATA, "run.json")
 
     def test_there_are_records_pages_and_pictures(self):
         self.assertTrue(record_files.runs(regenerate.DATA), "no record under reports/data")
@@ -46,11 +48,41 @@ class FreshTest(unittest.TestCase):
     def test_every_record_gives_the_summary_that_it_gave(self):
         committed = summaries.read(regenerate.DATA)
         self.assertTrue(committed)
-        computed = summaries.hashes(PROGRAM, regenerate.DATA, self.kept)
+        computed = summaries.hashes(PROGRAM, self.runs, self.kept)
         self.assertEqual(sorted(committed), sorted(computed), "run reports/regenerate.py")
         differ = [name for name, digest in computed.items() if digest != committed[name]]
         self.assertEqual(differ, [], "if statistics were changed on purpose, run "
                          "reports/regenerate.py")
+
+    def test_every_undecided_verdict_of_every_record_says_what_would_decide_it(self):
+        summaries.hashes(PROGRAM, self.runs, self.kept)  # keeps them all
+        pages = [(self.out / path).read_text(encoding="utf-8") for path in self.made
+                 if path.suffix == ".md"]
+        seen = paged = 0
+        for path in sorted(self.kept.glob("*.json")):
+            summary = json.loads(path.read_text(encoding="utf-8"))
+            undecided = [verdict for verdict in summary.get("verdicts", [])
+                         if verdict["verdict"] == "INCONCLUSIVE"]
+            for verdict in undecided:
+                seen += 1
+                self.assertRegex(
+                    verdict["reason"],
+                    "two at least are needed" if verdict["n_processes"] == 1 else
+                    r"the same ratio (on (not even )?\d+ boards, or )?in (not even )?\d+ processes "
+                    "on one, would decide", summary["run_id"])
+            for page in pages:
+                if f"Written from the record `{summary['run_id']}`" in page:
+                    _, _, rest = page.partition("## What would decide the rest\n")
+                    rows = re.findall(r"^\| `.*\| (\S+) \| (\S+|2 at least) \|$",
+                                      rest.partition("\n## ")[0], re.MULTILINE)
+                    self.assertEqual(
+                        rows, [(str(verdict.get("boards_to_decide", "–")),
+                                "2 at least" if verdict["n_processes"] == 1 else
+                                str(verdict.get("processes_to_decide", "–")))
+                               for verdict in undecided], summary["run_id"])
+                    paged += len(rows)
+        self.assertGreater(seen, 100)
+        self.assertGreater(paged, 10)
 
     def test_every_committed_record_is_a_pack(self):
         folders = [str(path.relative_to(ROOT)) for path in regenerate.DATA.glob("*/*")

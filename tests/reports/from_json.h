@@ -24,7 +24,7 @@ inline nlohmann::ordered_json QuotedMicro() {
 }
 
 inline absl::StatusOr<Summary> ViewOf(const nlohmann::ordered_json& json) {
-  ASSIGN_OR_RETURN(summary::Summary summary, summary::ReadSummary(json));
+  ASSIGN_OR_RETURN(summary::Summary summary, ablations::FromJson<summary::Summary>(json));
   return ViewOf(std::move(summary), ablations::SdpaSubject());
 }
 
@@ -53,7 +53,7 @@ inline absl::StatusOr<std::string> RenderReadmeSection(const nlohmann::ordered_j
 inline absl::StatusOr<std::string> RenderCalibration(const nlohmann::ordered_json& json,
                                                      const RenderOptions& options,
                                                      const OtherRuns& runs = {}) {
-  ASSIGN_OR_RETURN(const CalibrationSummary read, summary::Read<CalibrationSummary>(json));
+  ASSIGN_OR_RETURN(const CalibrationSummary read, ablations::FromJson<CalibrationSummary>(json));
   return RenderCalibration(read, options, runs);
 }
 

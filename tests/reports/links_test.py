@@ -82,7 +82,7 @@ class Links(unittest.TestCase):
         self.assertGreater(len(pages), 100)
         for path in pages:
             screen = path.read_text(encoding="utf-8").partition("<details>")[0]
-            self.assertRegex(screen, r"(?s)\A# .*\n\n\*\*(Faster|Slower|No difference|No sound)", path)
+            self.assertRegex(screen, r"(?s)\A# .*\n\n\*\*(Faster|Slower|No difference|Not decided|No sound)", path)
             for part in ("| kind of problem |", "**Mechanism.** ", "**Lesson.** "):
                 self.assertIn(part, screen, path)
             self.assertLess(len(screen.splitlines()), 30, path)
@@ -97,7 +97,3 @@ class Links(unittest.TestCase):
             text = page.read_text(encoding="utf-8")
             self.assertEqual([term for term in FORBIDDEN if term in text], [], page)
             self.assertNotRegex(text, r"(?m)(?:^|[.:] )Of (?!course)", page)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,26 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""reports/record.sh: every set names a design and shapes that there are, and bad calls say so.
-
-    record_sh_test.py path/to/warpledger
-"""
+"""reports/record.sh: every set names a design and shapes that there are, and bad calls say so."""
 
 import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
-import unittest
 
-from fixture import ROOT, FolderTest
+from fixture import PROGRAM, ROOT, FolderTest, run
 
 SCRIPT = ROOT / "reports" / "record.sh"
-PREFIX = ""
+PREFIX = str(pathlib.Path(PROGRAM).parents[1])
 
 
 def call(*arguments, **environment):
-    return subprocess.run([str(SCRIPT), *map(str, arguments)], capture_output=True, text=True,
-                          timeout=200, check=False, env=os.environ | environment)
+    return run(SCRIPT, *map(str, arguments), timeout=200, env=os.environ | environment)
 
 
 def sets():
@@ -113,8 +107,3 @@ class RecordShTest(FolderTest):
             self.ends(call(self.out, "--prefix", PREFIX, WARPLEDGER_FA3=str(self.path / library)), 2,
                       err=f"{library}', which is not there or empty")
         self.assertFalse(self.out.exists())
-
-
-if __name__ == "__main__":
-    PREFIX = str(pathlib.Path(sys.argv.pop(1)).resolve().parents[1])
-    unittest.main()

@@ -52,8 +52,40 @@ class DesignsBelow(unittest.TestCase):
 
     def test_designs_of_few_trials_do_not_count(self):
         found = verdict_figures.designs_below(
-            [covered("few", 39, 39), covered("low", 40, 5), covered("high", 40, 4)], draws=10)
-        self.assertEqual((found["designs"], found["below"]), (2, ["low"]))
+            [covered("few", 39, 39), covered("low", 40, 5), covered("high", 40, 4)])
+        self.assertEqual(found["designs"], 2)
+        self.assertEqual([each["design"] for each in found["below"]], ["low"])
+
+    def test_a_table_without_them_says_how_many_it_leaves_out(self):
+        rows = [{"design": design, "regime": regime, "trials": trials}
+                for design, trials in (("few", 39), ("fewer", 7), ("enough", 40), ("all", 30))
+                for regime in ("capped", "all")]
+        self.assertIn("2 with fewer than 40 trials, 46 trials",
+                      verdict_figures.few_text({"rows": rows}))
+        self.assertEqual(verdict_figures.few_text({"rows": rows[4:]}), "")
+
+    def test_chances_of_misses_are_those_of_a_binomial_or_of_one_that_scatters_more(self):
+        for together in 0, 0.05, 0.9:
+            chances = verdict_figures.miss_chances(50, together, 50)
+            mean = sum(count * chance for count, chance in enumerate(chances))
+            variance = sum(count**2 * chance for count, chance in enumerate(chances)) - mean**2
+            self.assertAlmostEqual(sum(chances), 1)
+            self.assertAlmostEqual(mean, 50 * 0.05)
+            self.assertAlmostEqual(variance, 50 * 0.05 * 0.95 * (1 + 49 * together))
+
+    def test_misses_of_two_records_are_those_of_one_twice_as_long_where_none_come_together(self):
+        self.assertAlmostEqual(verdict_figures.chance_of_more(3, [20, 30], 0),
+                               verdict_figures.chance_of_more(3, [50], 0))
+        # 5% of 20 and more than two of them: 1 - 0.9245.
+        self.assertAlmostEqual(verdict_figures.chance_below([20], 0), 0.0755, places=4)
+
+    def test_more_records_decide_where_misses_come_together(self):
+        few, many = (verdict_figures.deciding_records(40, together) for together in (0, 0.1))
+        self.assertLess(few, many)
+        for count, together in (few, 0), (many, 0.1):
+            self.assertLessEqual(verdict_figures.chance_below([40] * count, together), 0.05)
+        self.assertGreater(verdict_figures.chance_below([40] * (many - 1), 0.1), 0.05)
+        self.assertIsNone(verdict_figures.deciding_records(40, 0.999, most=2))
 
     def test_chance_leaves_more_designs_below_where_misses_come_together(self):
         apart = [covered(f"d{i}", 200, 10) for i in range(20)]
@@ -62,7 +94,27 @@ class DesignsBelow(unittest.TestCase):
         self.assertGreater(few["none"], 0.9)
         self.assertLess(many["none"], 0.5)
         self.assertGreater(many["expected"], few["expected"])
-        self.assertIn("1 of 20: d0", verdict_figures.below_text(many))
+        text = verdict_figures.below_text(many)
+        self.assertIn("less than 90%: 1 of 20.", text)
+        self.assertIn("| `d0` | 1 | 200 | 50.0% | 100 | 100 |", text)
+
+
+class Coverage(unittest.TestCase):
+    def test_regimes_stand_side_by_side_and_small_designs_are_left_out(self):
+        def row(regime, trials, **more):
+            return {"design": "all", "boards": "all", "effect": "all", "regime": regime,
+                    "records": 3, "trials": trials, "covered": trials - 1,
+                    "half_width_percent_p50": 0.25, **more}
+
+        said = {"rows": [row("all", 50), row("capped", 50), row("all", 50, design="b"),
+                         row("capped", 50, design="b"), row("all", 39, design="a"),
+                         row("not_capped", 39, design="a"), row("all", 9, effect="32%+"),
+                         row("all", 9, effect="under 2%")]}
+        designs = verdict_figures.beside(said, "design").splitlines()[2:]
+        self.assertEqual(designs, ["| `b` | 3 | – | – | – | 50 | 98.0% | 0.25% |",
+                                   "| all | 3 | – | – | – | 50 | 98.0% | 0.25% |"])
+        self.assertEqual([line.split(" | ")[0] for line in verdict_figures.beside(
+            said, "effect").splitlines()[2:]], ["| under 2%", "| 32%+", "| all"])
 
 
 class Planting(unittest.TestCase):
@@ -112,6 +164,19 @@ class Counting(unittest.TestCase):
         self.assertIn("| not capped | 4 | 0 | 100.0% |", text)
         self.assertIn("false verdict: 2 of 4.", text)
 
+    def test_a_control_that_was_timed_alone_is_not_of_the_records_other_regime(self):
+        # A record of arms alone may judge no claim, so that no verdict says the regime.
+        alone = {"verdicts": [], "controls": [
+            {**control("aa", "a", "NEUTRAL", False), "estimand": "own_power"},
+            {**control("aa", "a", "REGRESSION", True), "estimand": "joules"},
+            {**control("aa", "a", "INCONCLUSIVE", False), "estimand": "own_power"}]}
+        text = verdict_figures.controls([alone])
+        self.assertIn("| each arm alone | 3 | 1 | 66.7% |", text)
+        self.assertNotIn("not capped", text)
+        # What an arm takes in time and what it takes in joules are two questions.
+        self.assertIn("false verdict: 1 of 2.", text)
+        self.assertIn("| each arm alone | 3 | 33.3% | 1 |", verdict_figures.planted([alone], 2.0))
+
     def test_a_planted_delay_is_found_by_a_regression(self):
         text = verdict_figures.planted([SUMMARY], 2.0)
         self.assertIn("Delays of 2% planted", text)
@@ -121,7 +186,3 @@ class Counting(unittest.TestCase):
     def test_a_folder_without_a_run_is_refused(self):
         with self.assertRaisesRegex(record_files.RecordError, "there is no run"):
             verdict_figures.paths_of([str(ROOT / "reports" / "data" / "cpu")])
-
-
-if __name__ == "__main__":
-    unittest.main()

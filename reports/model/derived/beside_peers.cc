@@ -2,11 +2,15 @@
 #include "reports/model/derived/beside_peers.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "kernels/sdpa/library/kernels.h"
+#include "kernels/sdpa/registry/variant.h"
+#include "reports/model/lists.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -91,9 +95,7 @@ std::vector<LengthSeries> SeriesOf(const Summary& summary) {
 
 std::vector<std::string> PeerNames(const Summary& summary) {
   std::vector<std::string> names;
-  for (const Peer& peer : summary.peers) {
-    if (std::find(names.begin(), names.end(), peer.name) == names.end()) names.push_back(peer.name);
-  }
+  for (const Peer& peer : summary.peers) AddOnce(peer.name, &names);
   return names;
 }
 
@@ -124,13 +126,17 @@ std::string BestOverall(const std::vector<const Contest*>& contests) {
   return best;
 }
 
+// Of this tree: a record's program may have had another one.
+bool IsInLibrary(std::string_view config) {
+  return std::any_of(
+      std::begin(sdpa::kLibraryKernels), std::end(sdpa::kLibraryKernels),
+      [&](const sdpa::LibraryKernel& kernel) { return sdpa::ConfigName(kernel.config) == config; });
+}
+
 }  // namespace
 
 const summary::OverPeer* OverPeerOf(const Cell& cell, std::string_view peer) {
-  for (const summary::OverPeer& over : cell.over_peers) {
-    if (over.peer == peer) return &over;
-  }
-  return nullptr;
+  return FindIn(cell.over_peers, [&](const summary::OverPeer& over) { return over.peer == peer; });
 }
 
 const summary::OverPeer* Contest::OverBest(const Cell* cell) const {
@@ -147,7 +153,7 @@ std::vector<Contest> ContestsOf(const Summary& summary) {
                        .fastest = FastestArm(summary, shape)};
     if (contest.peer == nullptr || contest.OverBest(contest.fastest) == nullptr) continue;
     const auto chosen = summary.provenance.chosen.find(shape.name);
-    if (chosen != summary.provenance.chosen.end()) {
+    if (chosen != summary.provenance.chosen.end() && IsInLibrary(chosen->second)) {
       contest.library = FastestArm(summary, shape,
                                    [&](const Cell& cell) { return cell.config == chosen->second; });
     }

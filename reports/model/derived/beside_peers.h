@@ -87,7 +87,9 @@ struct Contest {
   // over all of its problems; null where none was right and timed on all of them.
   const Cell* of_mask = nullptr;
   const Cell* of_all = nullptr;
-  const Cell* library = nullptr;  // what a call of the library runs; null: another kernel
+  // What a call of the record's library ran; null: no variant of the record, or none that this
+  // tree's library has.
+  const Cell* library = nullptr;
 
   // The cell over the best peer; null for no cell.
   const summary::OverPeer* OverBest(const Cell* cell) const;

@@ -27,10 +27,9 @@ std::string InstructionChange(const Summary& summary, const Verdict& verdict, si
 inline constexpr std::string_view kResourceColumn = "kernel, without → with";
 inline constexpr std::string_view kInstructionColumn = "instructions, without → with";
 inline constexpr std::string_view kHowToReadChanges =
-    "Beside a verdict stands what its toggle did to the kernel: registers per thread, shared "
-    "memory "
-    "per CTA, occupancy as warps that fit on an SM, and instructions, counted in the machine code "
-    "and not as executed: first those that the registry names as the toggle's evidence (a regular "
-    "expression), then the opcodes whose number changed most.";
+    "The columns beside a verdict say how the toggle **changed the kernel**: registers per thread, "
+    "shared memory per CTA, occupancy (warps that fit on an SM) and instructions. Instructions are "
+    "counted in the machine code, not as executed: first those that match the toggle's evidence (a "
+    "regular expression in the registry), then the opcodes whose number changed most.";
 
 }  // namespace warpledger::report

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/sdpa/registry/registry.h"
+#include "reports/model/lists.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -18,12 +19,30 @@ std::optional<double> Metric(const Profile& profile, std::string_view name) {
   return found->second.value;
 }
 
+// Percent of a unit's peak while the SM has work, and over the whole launch.
+std::optional<double> Active(const Profile& p, std::string_view unit) {
+  return Metric(p, Cat(unit, ".avg.pct_of_peak_sustained_active"));
+}
+std::optional<double> Elapsed(const Profile& p, std::string_view unit) {
+  return Metric(p, Cat(unit, ".avg.pct_of_peak_sustained_elapsed"));
+}
+
+constexpr char kInstructions[] = "smsp__inst_executed.sum";
+constexpr char kSharedWavefronts[] = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum";
+constexpr char kBankConflicts[] = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum";
+
 // Warp-cycles lost to one reason in the whole launch.
 std::optional<double> Stalled(const Profile& p, std::string_view reason) {
   const auto per_issue = Metric(p, Cat(kStallPrefix, reason, kStallSuffix));
-  const auto issued = Metric(p, "smsp__inst_executed.sum");
+  const auto issued = Metric(p, kInstructions);
   if (!per_issue || !issued) return std::nullopt;
   return *per_issue * *issued;
+}
+
+std::optional<double> PercentOf(std::optional<double> part, std::optional<double> whole) {
+  const auto share = Ratio(part, whole);
+  if (!share) return std::nullopt;
+  return 100 * *share;
 }
 
 }  // namespace
@@ -34,34 +53,22 @@ std::optional<double> Ratio(std::optional<double> a, std::optional<double> b) {
 }
 
 std::optional<double> Tensor(const Profile& p) {
-  const auto exact = Metric(p,
-                            "sm__pipe_tensor_op_hmma_type_hmma_hgmma_qgmma_cycles_active.avg.pct_"
-                            "of_peak_sustained_active");
+  const auto exact = Active(p, "sm__pipe_tensor_op_hmma_type_hmma_hgmma_qgmma_cycles_active");
   // GPUs before Hopper have the one that counts packed fp16 arithmetic too.
-  return exact
-             ? exact
-             : Metric(p, "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active");
+  return exact ? exact : Active(p, "sm__pipe_tensor_op_hmma_cycles_active");
 }
-std::optional<double> Mufu(const Profile& p) {
-  return Metric(p, "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active");
+std::optional<double> Mufu(const Profile& p) { return Active(p, "sm__inst_executed_pipe_xu"); }
+std::optional<double> Fma(const Profile& p) { return Active(p, "sm__inst_executed_pipe_fma"); }
+std::optional<double> Issue(const Profile& p) { return Active(p, "smsp__issue_active"); }
+std::optional<double> L1(const Profile& p) { return Active(p, "l1tex__throughput"); }
+std::optional<double> Occupancy(const Profile& p) { return Active(p, "sm__warps_active"); }
+std::optional<double> L2(const Profile& p) { return Elapsed(p, "lts__throughput"); }
+std::optional<double> Dram(const Profile& p) { return Elapsed(p, "dram__throughput"); }
+std::optional<double> Busy(const Profile& p) {
+  return PercentOf(Metric(p, "sm__cycles_active.avg"), Metric(p, "sm__cycles_elapsed.max"));
 }
-std::optional<double> Fma(const Profile& p) {
-  return Metric(p, "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active");
-}
-std::optional<double> Issue(const Profile& p) {
-  return Metric(p, "smsp__issue_active.avg.pct_of_peak_sustained_active");
-}
-std::optional<double> L1(const Profile& p) {
-  return Metric(p, "l1tex__throughput.avg.pct_of_peak_sustained_active");
-}
-std::optional<double> L2(const Profile& p) {
-  return Metric(p, "lts__throughput.avg.pct_of_peak_sustained_elapsed");
-}
-std::optional<double> Dram(const Profile& p) {
-  return Metric(p, "dram__throughput.avg.pct_of_peak_sustained_elapsed");
-}
-std::optional<double> Occupancy(const Profile& p) {
-  return Metric(p, "sm__warps_active.avg.pct_of_peak_sustained_active");
+std::optional<double> ConflictShare(const Profile& p) {
+  return PercentOf(Metric(p, kBankConflicts), Metric(p, kSharedWavefronts));
 }
 std::optional<double> L2Bytes(const Profile& p) { return Metric(p, "lts__t_bytes.sum"); }
 std::optional<double> DramBytes(const Profile& p) {
@@ -70,40 +77,8 @@ std::optional<double> DramBytes(const Profile& p) {
   if (!read || !write) return std::nullopt;
   return *read + *write;
 }
-std::optional<double> Instructions(const Profile& p) {
-  return Metric(p, "smsp__inst_executed.sum");
-}
-std::optional<double> LoadStore(const Profile& p) {
-  return Metric(p, "sm__inst_executed_pipe_lsu.sum");
-}
-std::optional<double> SharedWavefronts(const Profile& p) {
-  return Metric(p, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum");
-}
 std::optional<double> SharedLoadWavefronts(const Profile& p) {
   return Metric(p, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum");
-}
-std::optional<double> BankConflicts(const Profile& p) {
-  return Metric(p, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum");
-}
-std::optional<double> ConflictShare(const Profile& p) {
-  const auto share = Ratio(BankConflicts(p), SharedWavefronts(p));
-  if (!share) return std::nullopt;
-  return 100 * *share;
-}
-std::optional<double> MufuInstructions(const Profile& p) {
-  return Metric(p, "sm__inst_executed_pipe_xu.sum");
-}
-std::optional<double> FmaInstructions(const Profile& p) {
-  return Metric(p, "sm__inst_executed_pipe_fma.sum");
-}
-std::optional<double> Busy(const Profile& p) {
-  const auto share = Ratio(Metric(p, "sm__cycles_active.avg"), Metric(p, "sm__cycles_elapsed.max"));
-  if (!share) return std::nullopt;
-  return 100 * *share;
-}
-std::optional<double> BarrierStalls(const Profile& p) { return Stalled(p, "barrier"); }
-std::optional<double> LongScoreboardStalls(const Profile& p) {
-  return Stalled(p, "long_scoreboard");
 }
 
 namespace {
@@ -111,24 +86,27 @@ namespace {
 constexpr Counter kCounters[] = {
     {"l2_traffic", "L2 traffic, bytes", "L2 traffic", &L2Bytes},
     {"shared_wavefronts", "loads' and stores' passes through shared memory",
-     "shared-memory wavefronts", &SharedWavefronts},
-    {"bank_conflicts", "bank conflicts", "bank conflicts", &BankConflicts},
-    {"instructions", "all instructions", "all instructions", &Instructions},
+     "shared-memory wavefronts", [](const Profile& p) { return Metric(p, kSharedWavefronts); }},
+    {"bank_conflicts", "bank conflicts", "bank conflicts",
+     [](const Profile& p) { return Metric(p, kBankConflicts); }},
+    {"instructions", "all instructions", "all instructions",
+     [](const Profile& p) { return Metric(p, kInstructions); }},
     {"load_store_instructions", "load and store instructions", "load and store instructions",
-     &LoadStore},
-    {"fma_instructions", "FMA instructions", "FMA instructions", &FmaInstructions},
-    {"mufu_instructions", "MUFU instructions", "MUFU instructions", &MufuInstructions},
-    {"barrier_stalls", "waiting at barriers, warp-cycles", "barrier stalls", &BarrierStalls},
-    {"l2_stalls", "waiting for L2, warp-cycles", "stalls on L2", &LongScoreboardStalls},
+     [](const Profile& p) { return Metric(p, "sm__inst_executed_pipe_lsu.sum"); }},
+    {"fma_instructions", "FMA instructions", "FMA instructions",
+     [](const Profile& p) { return Metric(p, "sm__inst_executed_pipe_fma.sum"); }},
+    {"mufu_instructions", "MUFU instructions", "MUFU instructions",
+     [](const Profile& p) { return Metric(p, "sm__inst_executed_pipe_xu.sum"); }},
+    {"barrier_stalls", "waiting at barriers, warp-cycles", "barrier stalls",
+     [](const Profile& p) { return Stalled(p, "barrier"); }},
+    {"l2_stalls", "waiting for L2, warp-cycles", "stalls on L2",
+     [](const Profile& p) { return Stalled(p, "long_scoreboard"); }},
     {"sms_busy", "SMs' busy share, percent", "SMs' busy share", &Busy},
     {"tensor_busy", "tensor cores' busy share, percent", "", &Tensor},
 };
 
 constexpr const Counter* Find(std::string_view id) {
-  for (const Counter& counter : kCounters) {
-    if (counter.id == id) return &counter;
-  }
-  return nullptr;
+  return FindIn(kCounters, [&](const Counter& counter) { return counter.id == id; });
 }
 
 constexpr bool EveryClaimNamesACounter() {

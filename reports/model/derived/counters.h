@@ -38,15 +38,7 @@ std::optional<double> ConflictShare(const Profile& profile);
 // Counts over the launch.
 std::optional<double> L2Bytes(const Profile& profile);
 std::optional<double> DramBytes(const Profile& profile);
-std::optional<double> Instructions(const Profile& profile);
-std::optional<double> LoadStore(const Profile& profile);
-std::optional<double> SharedWavefronts(const Profile& profile);
 std::optional<double> SharedLoadWavefronts(const Profile& profile);
-std::optional<double> BankConflicts(const Profile& profile);
-std::optional<double> MufuInstructions(const Profile& profile);
-std::optional<double> FmaInstructions(const Profile& profile);
-std::optional<double> BarrierStalls(const Profile& profile);
-std::optional<double> LongScoreboardStalls(const Profile& profile);
 
 // A counter that the registry's claims may name, or that is looked at beside them.
 struct Counter {

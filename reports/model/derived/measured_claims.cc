@@ -61,16 +61,25 @@ std::string ClaimPath(const MeasuredClaim& claim) {
   return Cat("claims/", ClaimName(claim), ".md");
 }
 
+std::string_view LabelOf(const MeasuredClaim& claim) { return sdpa::LabelOf(*claim.row, claim.to); }
+
 std::string ClaimTitle(const MeasuredClaim& claim) {
-  std::string title(claim.row->label);
+  std::string title(LabelOf(claim));
   if (claim.row->levels.count > 2) Append(&title, ": ", LevelWords(claim));
   return title;
 }
 
 std::string ClaimLink(const MeasuredClaim& claim, std::string_view prefix) {
-  std::string out = Cat("[", claim.row->label, "](", prefix, ClaimPath(claim), ")");
+  std::string out = Cat("[", LabelOf(claim), "](", prefix, ClaimPath(claim), ")");
   if (claim.row->levels.count > 2) Append(&out, ", ", LevelWords(claim));
   return out;
+}
+
+bool RestsOnOlderCode(const MeasuredClaim& claim) {
+  return std::any_of(claim.judged.begin(), claim.judged.end(), [](const Judgement& judgement) {
+    return judgement.record->staleness.IsStaleFor(
+        {judgement.verdict->base, judgement.verdict->candidate});
+  });
 }
 
 sdpa::Claim DeclaredOf(const MeasuredClaim& claim) {
@@ -82,7 +91,8 @@ sdpa::Claim DeclaredOf(const MeasuredClaim& claim) {
   return {.row = claim.row,
           .over = claim.from,
           .level = claim.to,
-          .problem = sdpa::ShownName(claim.row->predicted.shape)};
+          .problem = sdpa::ShownName(claim.row->predicted.shape),
+          .step_family = claim.row->id};
 }
 
 std::string_view FamilyTitle(sdpa::Family family) {
@@ -190,6 +200,7 @@ Tally TallyOf(const MeasuredClaim& claim) {
     ratios.push_back(*verdict->ratio.value);
     tally.faster += verdict->verdict == "ADOPT" || verdict->verdict == "REAL_BELOW_GATE";
     tally.slower += verdict->verdict == "REGRESSION";
+    tally.neutral += verdict->verdict == "NEUTRAL";
   }
   tally.n = static_cast<int64_t>(ratios.size());
   if (ratios.empty()) return tally;
@@ -207,8 +218,12 @@ std::string AnswerOf(const Tally& tally) {
   if (tally.faster == tally.n) return Cat("Faster in ", of);
   if (tally.slower == tally.n) return Cat("Slower in ", of);
   if (tally.faster == 0 && tally.slower == 0) {
-    return tally.n == 1 ? "No difference in the one verdict"
-                        : Cat("No difference in any of ", tally.n, " verdicts");
+    const std::string_view what = tally.neutral > 0 ? "No difference in " : "Not decided in ";
+    if (tally.neutral > 0 && tally.undecided() > 0) {
+      return Cat(what, tally.neutral, " of ", tally.n, " verdicts, not decided in ",
+                 tally.undecided());
+    }
+    return Cat(what, tally.n == 1 ? "the one verdict" : Cat("any of ", tally.n, " verdicts"));
   }
   const bool faster = tally.faster > 0;
   std::string out = Cat(faster ? "Faster in " : "Slower in ", faster ? tally.faster : tally.slower,
@@ -242,9 +257,16 @@ std::string Outcome(const MeasuredClaim& claim) {
   const Tally tally = TallyOf(claim);
   if (tally.n == 0) return "no sound measurement";
   std::string out = RatioRange(Verdicts(claim));
-  if (tally.faster > 0 || tally.slower == 0) {
-    Append(&out, ", faster in ", tally.faster, " of ", tally.n);
+  if (tally.faster == 0 && tally.slower == 0) {
+    const bool both = tally.neutral > 0 && tally.undecided() > 0;
+    if (tally.neutral > 0) Append(&out, ", no difference in ", tally.neutral, " of ", tally.n);
+    if (tally.undecided() > 0) {
+      Append(&out, both ? " and" : ",", " not decided in ", tally.undecided(),
+             both ? "" : Cat(" of ", tally.n));
+    }
+    return out;
   }
+  if (tally.faster > 0) Append(&out, ", faster in ", tally.faster, " of ", tally.n);
   if (tally.slower > 0) {
     Append(&out, tally.faster > 0 ? " and" : ",", " slower in ", tally.slower,
            tally.faster > 0 ? "" : Cat(" of ", tally.n));

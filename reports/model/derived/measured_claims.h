@@ -55,6 +55,8 @@ struct MeasuredClaim {
 std::string ClaimName(const MeasuredClaim& claim);
 // Its page, below the folder of the GPU's reports.
 std::string ClaimPath(const MeasuredClaim& claim);
+// "K/V ring"; of the level that is judged, where levels have labels of their own.
+std::string_view LabelOf(const MeasuredClaim& claim);
 // "K/V ring", and its levels where the toggle has several.
 std::string ClaimTitle(const MeasuredClaim& claim);
 // "[K/V ring](claims/….md), `three_stages` over `two_stages`". `prefix` goes before the link.
@@ -68,6 +70,9 @@ std::vector<MeasuredClaim> MeasuredClaims(const std::vector<ReadRecord>& records
 // The same with those judgements alone that `counts` takes, and without claims that have none left.
 std::vector<MeasuredClaim> Restricted(const std::vector<MeasuredClaim>& claims,
                                       absl::FunctionRef<bool(const Judgement&)> counts);
+
+// Of some of its verdicts this tree's kernels have other machine code.
+bool RestsOnOlderCode(const MeasuredClaim& claim);
 
 // "three_stages over two_stages"; "on" where the toggle has one level but off.
 std::string LevelWords(const MeasuredClaim& claim);
@@ -96,11 +101,15 @@ struct Tally {
   int64_t n = 0;
   int64_t faster = 0;
   int64_t slower = 0;
+  int64_t neutral = 0;
   double median = 0;
+
+  int64_t undecided() const { return n - faster - slower - neutral; }
 };
 Tally TallyOf(const MeasuredClaim& claim);
 
-// "Faster in 7 of 9 verdicts, slower in none".
+// "Faster in 7 of 9 verdicts, slower in none". Only NEUTRAL verdicts show no difference; others
+// that are neither faster nor slower are not decided.
 std::string AnswerOf(const Tally& tally);
 
 // "2 ADOPT and 1 NEUTRAL", in the reports' order of verdicts.

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """reports/explorer.html in headless Chromium: what is shown after a filter, a sort and a key."""
 
-import sys
 import unittest
 
 from browser import PROGRAM, Browser
-from fixture import ROOT
+from fixture import ROOT, skip
+
+if PROGRAM is None:
+    skip("there is no Chromium; `./test --long` installs Debian's")
 
 PAGE = ROOT / "reports/explorer.html"
-SKIPPED = 77
 
 # A row's texts: its cells as the table shows them.
 ROWS = """[...document.querySelectorAll("#rows > tr:not(.opened)")].map((row) =>
@@ -123,10 +124,3 @@ class ExplorerInBrowser(unittest.TestCase):
         addresses = {address.split("?")[0].split("#")[0] for address in self.browser.requests}
         self.assertLessEqual({address for address in addresses if not address.startswith("data:")},
                              {PAGE.as_uri()})
-
-
-if __name__ == "__main__":
-    if PROGRAM is None:
-        print("skipped: there is no Chromium; `./test --long` installs Debian's")
-        sys.exit(SKIPPED)
-    unittest.main()

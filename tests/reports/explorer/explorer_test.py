@@ -8,7 +8,7 @@ import explorer
 from fixture import ROOT, FolderTest
 
 CLAIM = {"record": "run", "problem": "b1_h1_s32_d64", "base": "off", "candidate": "on", "n_pairs": 4,
-         "ratio": 1.25, "estimand": "time", "reason": "less than </script>", "predicted_low": None}
+         "ratio": 1.25, "estimand": "time", "verdict": "INCONCLUSIVE", "reason": "less than </script>", "predicted_low": None}
 IN_RECORD = {"problem_in_record": "small"}
 LIMIT_MB = 5
 
@@ -36,6 +36,14 @@ class Explorer(FolderTest):
             for (arm, process, block), us in times.items()))
         self.write("claims.json", json.dumps([
             CLAIM | IN_RECORD, CLAIM | IN_RECORD | {"ratio": None, "predicted_low": 1.1}]))
+
+    def test_figures_have_five_digits_and_decided_verdicts_no_reason(self):
+        claim = CLAIM | IN_RECORD | {"ratio": 1.2345678}
+        self.write("claims.json", json.dumps([claim, claim | {"verdict": "ADOPT"}]))
+        self.make()
+        rows = data_of((self.path / "explorer.html").read_text(encoding="utf-8"))
+        self.assertEqual([row["ratio"] for row in rows], [1.2346, 1.2346])
+        self.assertEqual([row["reason"] for row in rows], [CLAIM["reason"], ""])
 
     def make(self, record="run"):
         return self.run_main(explorer.main, "--claims", self.path / "claims.json", "--record",

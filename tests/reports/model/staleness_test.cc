@@ -48,8 +48,8 @@ TEST(StalenessTest, ChangedSourcesThatReachNoKernelOfTheRecordAreHarmless) {
   const Staleness staleness = CompareWithTree(DatedRecord(), Tree(kSame));
   EXPECT_FALSE(staleness.IsStale());
   EXPECT_EQ(HarmlessChanges(staleness),
-            "Sources changed since; the machine code of all its 2 instances is the same, "
-            "which says nothing of how it is launched (grids, tensor maps).");
+            "Sources changed after this record, but the machine code of all its 2 instances is the "
+            "same; launches (grids, tensor maps) are not compared.");
 }
 
 TEST(StalenessTest, NothingIsSaidWhereNothingChanged) {
@@ -186,7 +186,8 @@ TEST(StalenessTest, AChangedRegistryAloneIsANote) {
   const Staleness staleness = CompareWithTree(record, Tree(kSame, "then"));
   EXPECT_FALSE(staleness.IsStale());
   EXPECT_EQ(HarmlessChanges(staleness),
-            "The registry of toggles changed since; claims, predictions and gates are today's.");
+            "The registry of toggles changed after this record; claims, predictions and gates are "
+            "today's.");
 }
 
 TEST(TreeCodeTest, TheExactArchitectureGoesBeforeItsSpecificTarget) {

@@ -56,7 +56,7 @@ TEST(RenderDtypes, NamesTheMistakesThatBeginAt512KeysAndNoOthers) {
   EXPECT_THAT(page, HasSubstr("| Late. | `normal` | **1** of 16 | **16** of 16 | no |"));
   Json none = DtypesRecord();
   none["mistakes"][0]["cells"][1]["non_finite_rows"] = 0;
-  EXPECT_THAT(DtypesPage(none), HasSubstr("None of them begins at 512 keys."));
+  EXPECT_THAT(DtypesPage(none), HasSubstr("None of them begins at 512 keys"));
 }
 
 TEST(RenderDtypes, SaysSoWhereASchemeGivesNan) {

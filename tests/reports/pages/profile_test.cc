@@ -104,7 +104,7 @@ TEST(ProfileReport, SaysWhereTimesOfAShapeAreOfSeveralRecords) {
   EXPECT_THAT(Page(summary), Not(HasSubstr("timed in")));
   summary.profiles[1].timed_in = "hopper-2";
   const std::string page = Page(summary);
-  EXPECT_THAT(page, HasSubstr("Its times are of 2 records"));
+  EXPECT_THAT(page, HasSubstr("Its times come from 2 records"));
   EXPECT_THAT(page, HasSubstr("| bound by | timed in |"));
   EXPECT_THAT(page, HasSubstr("| `hopper-2` |"));
 }
@@ -197,7 +197,7 @@ TEST(ProfileReport, HoldsClaimsAgainstCounters) {
   summary.profiles[1].launch.metrics[kL2Bytes].value = 1.0488e8;
   EXPECT_THAT(Page(summary), HasSubstr("**did not move**, ×1.049"));
   summary.profiles[1].launch.metrics.erase(kL2Bytes);
-  EXPECT_THAT(Page(summary), Not(HasSubstr("What was guessed")));
+  EXPECT_THAT(Page(summary), Not(HasSubstr("Do the counters")));
 }
 
 TEST(ProfileReport, NamesWhatCouldNotBeProfiled) {
@@ -224,12 +224,13 @@ TEST(ProfileReport, WarnsOfMachineCodeThatChangedAndNotOfSourcesThatReachedNone)
     return RenderProfileReport(summary, tree);
   };
   EXPECT_THAT(page("aa"), Not(HasSubstr("older than the kernels")));
-  EXPECT_THAT(page("aa"),
-              HasSubstr("the machine code of all its 2 instances is the same, "
-                        "which says nothing of how it is launched (grids, tensor maps)."));
+  EXPECT_THAT(
+      page("aa"),
+      HasSubstr("the machine code of all its 2 instances is the same; launches (grids, tensor "
+                "maps) are not compared."));
   EXPECT_THAT(page("bb"), HasSubstr("> **Warning: this record is older than the kernels.** Since "
                                     "it was made, the machine code of 1 of its 2 instances "
-                                    "changed: `minimal_scalar`. Counters of what changed"));
+                                    "changed: `minimal_scalar`. Counters of these"));
 }
 
 TEST(ProfileReport, WithoutMicrobenchmarksItHasNoRoofs) {

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/budget.h"
@@ -19,6 +21,10 @@ using ::nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+TEST(RenderReportTest, SaysThatAFamilyIsAToggle) {
+  EXPECT_THAT(Render(Synthetic()), HasSubstr("one family per toggle, over all its levels"));
+}
+
 TEST(RenderReportTest, GivesTheSameBytesTwice) {
   EXPECT_EQ(Render(Synthetic()), Render(Synthetic()));
 }
@@ -34,6 +40,23 @@ TEST(RenderReportTest, ShowsTheFiguresOfAStepInItsRow) {
             "| WMMA for P V `wmma_pv` | 14.22 | [14.16, 14.27] | 2.41× [2.39, 2.43] | 17.3× | 37.8 "
             "| 96 | 36.2 | 0 | 5 | 1600 → 1700: `HMMA` 0 → 32, `LDS` 80 → 54, `MUFU` 8 → 4 | yes "
             "(3.1e-05; limit 1.2e-04) | **ADOPT** | 656.0 |");
+}
+
+TEST(RenderReportTest, SaysThisBoardWhereNothingIsKnownOfOthers) {
+  constexpr char kBothColumns[] = "| boards of the kind | this board |";
+  for (const char* design : {"ladder", "one_on"}) {
+    ordered_json json = Synthetic();
+    json["design"] = design;
+    const bool has_columns = std::string_view(design) == "ladder";
+    EXPECT_EQ(Render(json).find(kBothColumns) != std::string::npos, has_columns);
+    EXPECT_THAT(Render(json), HasSubstr("another board of the kind would measure")) << design;
+    json["statistics"]["spreads"] = ordered_json::array();
+    const std::string report = Render(json);
+    for (const char* other : {"oards of the kind", "boards of this kind", "another board of the"}) {
+      EXPECT_THAT(report, Not(HasSubstr(other))) << design;
+    }
+    EXPECT_EQ(report.find("| ratio | this board |") != std::string::npos, has_columns);
+  }
 }
 
 TEST(RenderReportTest, ShowsWhatAToggleDidToTheKernelBesideEachVerdict) {
@@ -73,8 +96,7 @@ TEST(RenderReportTest, ComputesItsSentencesFromTheRecord) {
                                  "over the first step (246.0 µs)"));
   EXPECT_THAT(summary, HasSubstr("The best peer, cudnn, takes 9.000 µs: it is 1.580× faster than "
                                  "our fastest step."));
-  EXPECT_THAT(summary, HasSubstr("6 of 7 predictions written down before the run held; "
-                                 "`vector_loads` missed high."));
+  EXPECT_THAT(summary, HasSubstr("6 of 7 predictions held; `vector_loads` missed high."));
   EXPECT_THAT(summary, HasSubstr("0 false verdicts in 10 trials (0%)"));
   EXPECT_THAT(summary, HasSubstr("- **REGRESSION** (slower), 1 step: `kv_tiling` (0.780×).\n"));
 }
@@ -121,7 +143,7 @@ TEST(RenderReportTest, SaysByHowMuchAPredictionMissedLow) {
   const std::string paragraph = Section(Render(json), "### WMMA for QK^T (`wmma_qk`)");
   EXPECT_THAT(paragraph,
               HasSubstr("It **missed low**: 1.040× [1.030, 1.050] at `b1_h8_s512_d64` is "
-                        "1.250× short of the range's lower end."));
+                        "1.250× below the range's lower end."));
 }
 
 TEST(RenderReportTest, SaysOfAnArmThatTheKernelsCanNotHaveThatItIsNotApplicableAndWhy) {
@@ -211,10 +233,11 @@ TEST(RenderReportTest, SaysByHowMuchAControlsIntervalMissesOneAndWhetherThatMatt
   miss("long", 0.9990, 0.9998);
   EXPECT_THAT(
       Section(Render(json), "## Controls"),
-      HasSubstr("The 2 that leave out 1, at `small` and `long`, miss it by at most 0.02%."));
+      HasSubstr(
+          "The 2 intervals that leave out 1, at `small` and `long`, miss it by at most 0.02%."));
   miss("long", 0.980, 0.990);
   EXPECT_THAT(Section(Render(json), "## Controls"),
-              HasSubstr("by at most 1%. That is as large as effects that verdicts tell."));
+              HasSubstr("by at most 1%. That is as large as effects"));
 }
 
 TEST(RenderReportTest, SaysWhatTheLevelOfAFamilyBounds) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kernels/sdpa/registry/registry.h"
@@ -187,6 +188,147 @@ TEST(TechniquesTest, AComparisonOfTwoArmsIsAClaimThoughNoStepLeadsBetweenThem) {
                                    "stages, and slower in 0."));
 }
 
+// A record whose steps to cp.async have `verdict`, with three stages beside two.
+ordered_json ThreeStages(const char* verdict, const char* three_over_two) {
+  ordered_json json = Synthetic();
+  json["comparisons"] = ordered_json::array();
+  for (ordered_json& cell : json["cells"]) {
+    if (cell["variant"] == "ladder:wmma_pv") cell["config"] = "kv_tiling+cp_async_stages=3";
+  }
+  for (ordered_json& step : json["verdicts"]) {
+    if (step["toggle"] != "cp_async_stages") continue;
+    step["verdict"] = verdict;
+    ordered_json three = step;
+    three["candidate"] = "ladder:wmma_pv";
+    three["ratio"] = 9;
+    json["comparisons"].push_back(three);
+    three["base"] = step["candidate"];
+    three["verdict"] = three_over_two;
+    json["comparisons"].push_back(three);
+  }
+  return json;
+}
+
+TEST(TechniquesTest, WhatNoVerdictDecidedIsNotCalledNoDifference) {
+  const char* path = "claims/cp_async_stages.three_stages_over_two_stages.md";
+  EXPECT_THAT(Text(Pages({ThreeStages("ADOPT", "NEUTRAL")}), path),
+              HasSubstr("**No difference in any of 5 verdicts: "));
+  ordered_json json = ThreeStages("ADOPT", "INCONCLUSIVE");
+  EXPECT_THAT(Text(Pages({json}), path), HasSubstr("**Not decided in any of 5 verdicts: "));
+  Find(json["comparisons"], "verdict", "INCONCLUSIVE", "long")["verdict"] = "NEUTRAL";
+  const std::string page = Text(Pages({json}), path);
+  EXPECT_THAT(page, HasSubstr("**No difference in 1 of 5 verdicts, not decided in 4: "));
+  EXPECT_THAT(Lines(page, "| **short, full mask**"), HasSubstr(", not decided in 4 of 4 |"));
+}
+
+TEST(TechniquesTest, ATargetOfTheNotesIsMetOrMissedByWholeIntervals) {
+  ordered_json json = ThreeStages("ADOPT", "INCONCLUSIVE");
+  const auto stage4 = [&](double low, double high) {
+    ordered_json& third = Find(json["comparisons"], "verdict", "INCONCLUSIVE", "mission_b");
+    third["ci_low"] = low;
+    third["ci_high"] = high;
+    const std::string page = Text(Pages({json}), "l4_notes.md");
+    return Lines(page, "| Stage 4: ") + Lines(page, "| stage 4, ");
+  };
+  EXPECT_THAT(stage4(0.9, 1.06), Not(HasSubstr("gains nothing")));
+  EXPECT_THAT(stage4(0.9, 1.06),
+              HasSubstr("5% there: **not decided**: the target lies in the one interval. |"));
+  EXPECT_THAT(stage4(0.9, 1.06), HasSubstr("| **not decided**: the target lies in the one "));
+  EXPECT_THAT(stage4(0.9, 1.04), HasSubstr("5% there: **missed** in the one verdict. |"));
+  EXPECT_THAT(stage4(1.05, 1.07), HasSubstr("5% there: **met** in the one verdict. |"));
+}
+
+TEST(TechniquesTest, AGateOfTheNotesIsCountedVerdictByVerdict) {
+  std::vector<ordered_json> records;
+  for (const auto& [design, low, high] :
+       {std::tuple("ladder", 1.15, 1.3), std::tuple("one_on", 1.1, 1.14),
+        std::tuple("stage2_plus", 1.1, 1.2)}) {
+    ordered_json& json = records.emplace_back(Synthetic());
+    json["design"] = design;
+    ordered_json& verdict = Find(json["verdicts"], "toggle", "wmma_pv", "mission_b");
+    verdict["ci_low"] = low;
+    verdict["ci_high"] = high;
+  }
+  EXPECT_THAT(Lines(Text(Pages(records), "l4_notes.md"), "| stage 2, "),
+              HasSubstr("| **met** in 1 of 3 verdicts, missed in 1, not decided in 1: "));
+}
+
+TEST(TechniquesTest, AnAnswerNamesWhatWasFasterInMostVerdictsThoughSlowerInOne) {
+  ordered_json json = Synthetic();
+  Find(json["verdicts"], "toggle", "wmma_pv", "small")["verdict"] = "REGRESSION";
+  const std::string questions = Text(Pages({json}), "README.md");
+  EXPECT_THAT(questions, HasSubstr("that were faster in more than half of their verdicts"));
+  EXPECT_THAT(questions, HasSubstr("faster in 3 of 4 and slower in 1"));
+}
+
+TEST(TechniquesTest, APredictionIsCountedOnceHoweverManyVerdictsTestIt) {
+  ordered_json other = Synthetic();
+  other["design"] = "one_on";
+  // Held by its interval alone: 2.41x [2.39, 2.52] where 1.5x to 2.4x was predicted.
+  ordered_json json = Synthetic();
+  ordered_json& verdict = Find(json["verdicts"], "toggle", "wmma_pv", "mission_b");
+  verdict["predicted_high"] = 2.4;
+  const std::vector<Page> pages = Pages({json, other});
+  const std::string questions = Text(pages, "README.md");
+  EXPECT_THAT(questions, HasSubstr("**1 of 7 predictions** missed in at least one verdict: 2 of 14 "
+                                   "verdicts on them."));
+  EXPECT_THAT(questions, HasSubstr("in 1 of 12 verdicts where it held, the ratio itself lies"));
+  EXPECT_THAT(Lines(Text(Pages({json}), "claims/wmma_pv.md"), "| prediction | "),
+              HasSubstr("the interval reaches the range, the ratio itself does not."));
+}
+
+TEST(TechniquesTest, TheTableTakesTheLevelToWhichVerdictsBetweenLevelsLead) {
+  const auto row = [](const ordered_json& json) {
+    return Lines(RenderTechniques(*ViewsOf({json}), {}).value().readme,
+                 "| **[Copies ahead of use]");
+  };
+  EXPECT_THAT(row(ThreeStages("ADOPT", "NEUTRAL")),
+              HasSubstr("`two_stages` over `copy_through_registers`: "));
+  EXPECT_THAT(row(ThreeStages("ADOPT", "ADOPT")),
+              HasSubstr("`three_stages` over `copy_through_registers`: "));
+}
+
+TEST(TechniquesTest, AnotherLevelsMechanismIsSaidToBeThatOfTheFirst) {
+  const std::vector<Page> pages = Pages({ThreeStages("ADOPT", "ADOPT")});
+  EXPECT_THAT(Text(pages, "claims/cp_async_stages.three_stages_over_two_stages.md"),
+              HasSubstr("**Mechanism.** (Written for `two_stages`.) "));
+  EXPECT_THAT(Text(pages, "claims/cp_async_stages.two_stages_over_copy_through_registers.md"),
+              Not(HasSubstr("(Written for ")));
+}
+
+TEST(TechniquesTest, VerdictsSayHowOftenATechniquePays) {
+  for (const auto& [verdict, often] :
+       {std::pair("ADOPT", "pays without a loss"), std::pair("NEUTRAL", "sometimes pays"),
+        std::pair("REGRESSION", "never pays")}) {
+    EXPECT_THAT(Text(Pages({ThreeStages(verdict, "NEUTRAL")}), "techniques/copies_ahead_of_use.md"),
+                HasSubstr(std::string("**Does it pay?** It ") + often +
+                          " in the WMMA kernel; best where "));
+  }
+}
+
+TEST(TechniquesTest, ARecordsIntervalPredictsForLaterRecords) {
+  ordered_json json = Synthetic();
+  for (ordered_json& cell : json["cells"]) {
+    if (cell["variant"] == "ladder:cp_async_stages") cell["config"] = "mma_sync";
+    if (cell["variant"] == "ladder:wmma_pv") cell["config"] = "mma_sync+mma_exp=2";
+  }
+  ordered_json compared = Find(json["verdicts"], "toggle", "wmma_pv", "long");
+  compared["toggle"] = "mma_exp";
+  compared["ratio"] = 1.08;
+  compared["ci_low"] = 1.075;
+  compared["ci_high"] = 1.085;
+  compared["predicted_low"] = compared["predicted_high"] = nullptr;
+  compared["prediction_held"] = nullptr;
+  json["comparisons"] = {compared};
+  const auto prediction = [&](const char* made) {
+    json["provenance"]["created_utc"] = made;
+    return Lines(Text(Pages({json}), "claims/mma_exp.fast_expf_over_expf.md"), "| prediction | ");
+  };
+  EXPECT_THAT(prediction("2026-11-25T23:59:59Z"), HasSubstr("1.071× to 1.090× at `long`"));
+  EXPECT_THAT(prediction("2026-11-25T23:59:59Z"), HasSubstr("No record since then judges it"));
+  EXPECT_THAT(prediction("2026-11-26T00:00:01Z"), HasSubstr("It **held**: 1.080×"));
+}
+
 TEST(TechniquesTest, NamesResolveOldPagesLevelsAndArms) {
   ordered_json json = Synthetic();
   for (ordered_json& cell : json["cells"]) {
@@ -208,8 +350,7 @@ TEST(TechniquesTest, SaysSoWhereNoRecordJudgesATechnique) {
   const std::vector<Page> pages = Pages({Synthetic()});
   EXPECT_THAT(Text(pages, "techniques/ping_pong_scheduling.md"),
               HasSubstr("No record yet: no design"));
-  EXPECT_THAT(Text(pages, "techniques/tensor_cores.md"),
-              HasSubstr("No record judges it on this GPU."));
+  EXPECT_THAT(Text(pages, "techniques/tensor_cores.md"), HasSubstr("No record judges it"));
   EXPECT_THAT(Lines(Text(pages, "techniques.md"), "No record yet: "),
               HasSubstr("(techniques/ping_pong_scheduling.md)"));
 }
@@ -312,10 +453,29 @@ TEST(TechniquesTest, QuotesTheMicrobenchmarkBesideTheKernel) {
 TEST(TechniquesTest, SaysWhereATechniqueCantBeAndWhy) {
   const std::string page =
       Text(Pages({Synthetic()}), "techniques/shared_memory_without_bank_conflicts.md");
-  EXPECT_THAT(page, HasSubstr("In the families `mma`, `wgmma` and `resident`, whose kernels don't "
+  EXPECT_THAT(page, HasSubstr("the families `mma`, `wgmma` and `resident`, whose kernels don't "
                               "branch on it. mma has mma_smem_layout;"));
   EXPECT_THAT(page, HasSubstr("- Together with `wmma_qk`, at least at some levels: "
                               "wmma::load_matrix_sync takes one leading dimension"));
+}
+
+TEST(TechniquesTest, SaysWhyAVerdictAtThePredictionsProblemDoesNotTestIt) {
+  const auto prediction = [](const char* shape) {
+    ordered_json json = Synthetic();
+    ordered_json kept = ordered_json::array();
+    for (ordered_json& verdict : json["verdicts"]) {
+      if (verdict["toggle"] != "wmma_pv" || verdict["shape"] != shape) continue;
+      // As of a design in another order than the ladder's.
+      verdict["predicted_low"] = verdict["predicted_high"] = verdict["prediction_held"] = nullptr;
+      kept.push_back(verdict);
+    }
+    json["verdicts"] = kept;
+    return Lines(Text(Pages({json}), "claims/wmma_pv.md"), "| prediction | ");
+  };
+  EXPECT_THAT(prediction("mission_b"),
+              HasSubstr("No record judges it there in the order that the prediction is for; the "));
+  EXPECT_THAT(prediction("long"),
+              HasSubstr("No record judges it at the problem of the prediction"));
 }
 
 TEST(TechniquesTest, TellsBlindPredictionsFromOthers) {
@@ -341,11 +501,19 @@ TEST(TechniquesTest, WarnsOfRecordsThatAreOlderThanTheKernels) {
       {Synthetic()},
       {.kernel_source_sha256 = std::string(64, 'b'), .registry_sha256 = std::string(64, 'a')});
   EXPECT_THAT(Text(fresh, "claims/wmma_pv.md"), Not(HasSubstr("Warning")));
-  EXPECT_THAT(Text(fresh, "techniques.md"), HasSubstr("of these kernels"));
+  const auto table = [](const RenderOptions& options) {
+    return RenderTechniques(*ViewsOf({Synthetic()}), options).value().readme;
+  };
+  EXPECT_THAT(table({.kernel_source_sha256 = std::string(64, 'b')}), Not(HasSubstr("†")));
+  EXPECT_THAT(
+      Lines(table({.kernel_source_sha256 = std::string(64, 'c')}), "| **[Copies ahead of use]"),
+      HasSubstr(" † |"));
+  EXPECT_THAT(Text(fresh, "techniques.md"), HasSubstr("| current"));
   const std::vector<Page> stale =
       Pages({Synthetic()}, {.kernel_source_sha256 = std::string(64, 'c')});
   EXPECT_THAT(Text(stale, "claims/wmma_pv.md"),
-              HasSubstr("> **Warning: older than the kernels** is `synthetic-0001`"));
+              HasSubstr("> **Warning: older machine code.** The kernels changed since "
+                        "`synthetic-0001`; figures of that record "));
   EXPECT_THAT(Text(stale, "techniques.md"), HasSubstr("since then the kernels' sources changed"));
 }
 
@@ -370,7 +538,7 @@ TEST(TechniquesTest, WarnsOnThePagesOfTechniquesWhoseOwnKernelsChanged) {
   const std::vector<Page> fresh = Pages({json}, tree);
   EXPECT_THAT(Text(fresh, "claims/kv_tiling.md"), Not(HasSubstr("Warning")));
   EXPECT_THAT(Text(fresh, "techniques.md"),
-              HasSubstr("| of these kernels. Sources changed since; the machine code of all its "));
+              HasSubstr("| current. Sources changed after this record, but the machine code of "));
 }
 
 TEST(TechniquesTest, RefusesRecordsThatDontGoTogether) {

@@ -22,11 +22,12 @@ ordered_json Errors(const std::string& inputs, double before, double after) {
 std::string ErrorsSection(const ordered_json& json) { return ErrorSection(ViewOf(json).value()); }
 
 TEST(ErrorSectionTest, IsOneSentenceWhereNothingDiffers) {
-  EXPECT_EQ(ErrorsSection(Synthetic()),
-            "## Errors\n\nEvery check passed, and no toggle moves the mean error of O by more than "
-            "a factor of 1.25, on any inputs where neither error is 0 "
-            "(`ablations/judge/summarize.h` says "
-            "why this factor).\n");
+  EXPECT_EQ(
+      ErrorsSection(Synthetic()),
+      "## Errors\n\nEvery check passed, and no toggle changes the mean error of O by more than "
+      "a factor of 1.25, on any inputs where neither error is 0 "
+      "(`ablations/judge/summarize.h` says "
+      "why this factor).\n");
 }
 
 TEST(ErrorSectionTest, IsLeftOutWhereTheSummaryDoesNotSayOrNothingIsJudged) {
