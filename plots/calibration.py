@@ -4,11 +4,10 @@
 Reads a calibration's summary.json (schema: reports/RECORD.md).
 """
 
-from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from plots import style
-from plots.summary import SummaryError, field, number
+from plots.summary import SummaryError, checked
 
 _PANELS_IN = 4.2
 _AXIS_IN = 0.75
@@ -30,61 +29,52 @@ def is_calibration(data):
     return isinstance(data, dict) and data.get("design") == "calibrate"
 
 
-_NUMBER = (int, float)
-
-
-def _elements(data, key):
-    return [(element, f"{key}[{i}]") for i, element in enumerate(field(data, "", key, list))]
-
-
-def _share(parent, path, key):
-    """A count of trials with its share, None of no trial, and the share's exact interval."""
-    share = field(parent, path, key, dict)
-    where = f"{path}.{key}"
-    return ({name: field(share, where, name, int) for name in ("count", "of")}
-            | {"rate": number(share, where, "rate")}
-            | {name: field(share, where, name, _NUMBER) for name in ("low", "high")})
+# A count of trials with its share, None of no trial, and the share's exact interval.
+_SHARE = {"count": int, "of": int, "rate": (float, None), "low": float, "high": float}
+_SCHEMA = {
+    "provenance": {"gpu": {"name": str}, "created_utc": str},
+    "shapes": [{"name": str}],
+    "statistics": {"neutral_delta": float, "trial_processes": int, "trial_blocks": int},
+    "aa": {"verdicts": {"NEUTRAL?": int}, "intervals_holding_truth": _SHARE}
+          | {key: _SHARE for _, key, *_ in _CURVES if key},
+    "plants": [{"aimed_percent": float, "achieved_percent": float}
+               | {key: _SHARE for key, *_ in _CURVES}],
+    "targets": [{"name": str, "limit": float}],
+    "trials": [{"candidate": str}],
+}
+_OF_NULL = {"ratio": float, "ci_low": float, "ci_high": float, "p_value": float}
 
 
 class Calibration:
     """What the figure needs; SummaryError names the path of what is missing."""
 
     def __init__(self, data):
-        provenance = field(data, "", "provenance", dict)
-        gpu = field(provenance, "provenance", "gpu", dict)
-        self.gpu = field(gpu, "provenance.gpu", "name", str)
-        self.date = field(provenance, "provenance", "created_utc", str)[:10]
-        shapes = [field(shape, path, "name", str) for shape, path in _elements(data, "shapes")]
-        if not shapes:
+        checked(data, _SCHEMA)
+        provenance, statistics = data["provenance"], data["statistics"]
+        self.gpu = provenance["gpu"]["name"]
+        self.date = provenance["created_utc"][:10]
+        if not data["shapes"]:
             raise SummaryError("summary.json: shapes is empty, so there is nothing to draw")
-        self.shape = shapes[0]
-        statistics = field(data, "", "statistics", dict)
-        self.delta = 100 * field(statistics, "statistics", "neutral_delta", _NUMBER)
-        self.trial_processes = field(statistics, "statistics", "trial_processes", int)
-        self.trial_blocks = field(statistics, "statistics", "trial_blocks", int)
-        aa = field(data, "", "aa", dict)
-        self.aa = {key: _share(aa, "aa", key)
-                   for key in (*(key for _, key, *_ in _CURVES if key), "intervals_holding_truth")}
+        self.shape = data["shapes"][0]["name"]
+        self.delta = 100 * statistics["neutral_delta"]
+        self.trial_processes = statistics["trial_processes"]
+        self.trial_blocks = statistics["trial_blocks"]
+        self.aa = data["aa"]
         trials = self.aa["false_verdicts"]["of"]  # without those that are INVALID
-        verdicts = field(aa, "aa", "verdicts", dict)
         if trials < 1:
             raise SummaryError("summary.json: the calibration has no A/A trial to draw")
-        neutral = (field(verdicts, "aa.verdicts", "NEUTRAL", int) if "NEUTRAL" in verdicts
-                   else 0) / trials
+        neutral = self.aa["verdicts"].get("NEUTRAL", 0) / trials
         self.neutral = {"rate": neutral, "low": neutral, "high": neutral}
-        self.plants = [
-            {key: field(plant, path, key, _NUMBER) for key in ("aimed_percent", "achieved_percent")}
-            | {key: _share(plant, path, key) for key, *_ in _CURVES}
-            for plant, path in _elements(data, "plants")]
-        self.target = next((100 * field(target, path, "limit", _NUMBER)
-                            for target, path in _elements(data, "targets")
-                            if field(target, path, "name", str) == "planted_found"), None)
-        of_null = [(trial, path) for trial, path in _elements(data, "trials")
-                   if field(trial, path, "candidate", str).startswith("null")]
-        self.intervals = sorted(
-            tuple(100 * (field(trial, path, key, _NUMBER) - 1)
-                  for key in ("ratio", "ci_low", "ci_high")) for trial, path in of_null)
-        self.p_values = sorted(field(trial, path, "p_value", _NUMBER) for trial, path in of_null)
+        self.plants = data["plants"]
+        self.target = next((100 * target["limit"] for target in data["targets"]
+                            if target["name"] == "planted_found"), None)
+        of_null = [checked(trial, _OF_NULL, f"trials[{i}]")
+                   for i, trial in enumerate(data["trials"])
+                   if trial["candidate"].startswith("null")]
+        self.intervals = sorted(tuple(100 * (trial[key] - 1)
+                                      for key in ("ratio", "ci_low", "ci_high"))
+                                for trial in of_null)
+        self.p_values = sorted(trial["p_value"] for trial in of_null)
         if not self.intervals:
             raise SummaryError("summary.json: the calibration has no A/A trial to draw")
 
@@ -174,8 +164,7 @@ def _draw_p_values(axes, data):
 def draw(raw):
     """The figure of a calibration's summary.json, as parsed."""
     data = Calibration(raw)
-    style.apply()
-    figure, panels = plt.subplots(1, 3, figsize=(style.WIDTH_IN, 5))
+    figure, panels = style.new_figure(1, 3)
     heading = style.Heading(
         figure, _finding(data),
         f"{data.gpu} · {data.shape} · a trial is {data.trial_processes} processes × "

@@ -4,11 +4,10 @@
 Reads dtypes.json (schema: reports/RECORD.md).
 """
 
-from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from plots import style
-from plots.summary import SummaryError, field
+from plots.summary import SummaryError, checked
 
 _PANELS_IN = 4.4
 _AXIS_IN = 0.75
@@ -24,6 +23,10 @@ _FORMATS = (("fp16", style.BLACK), ("bf16", "#8A8A8A"), ("uint8", style.BLUE),
             ("e4m3", style.BLUISH_GREEN), ("e5m2", style.VERMILLION))
 _SCOPES = {"tensor": ("s", (0, (1, 1.5))), "head": ("o", "-"), "block": ("^", (0, (4, 2)))}
 _OTHER = ("D", "-")
+_SCHEMA = {"cells": [{"inputs": str, "scheme": str, "finite": bool}],
+           "schemes": [{"name": str, "label": str}], "created_utc": str, "head_dim": int,
+           "seed": int}
+_POINT = {"seq": int, "relative_rms": float}
 _FP16_PRODUCTS = "_fp16"  # ends the name of a mixed scheme: 8-bit K and V, products in fp16
 
 
@@ -49,13 +52,11 @@ def _look(name):
 def _curves(data):
     """{inputs: {scheme: [(keys, relative error)]}}; a cell that is not finite has no point."""
     curves = {}
-    for i, cell in enumerate(field(data, "", "cells", list)):
-        path = f"cells[{i}]"
-        curve = curves.setdefault(field(cell, path, "inputs", str), {}).setdefault(
-            field(cell, path, "scheme", str), [])
-        if field(cell, path, "finite", bool):
-            curve.append((field(cell, path, "seq", int),
-                          field(cell, path, "relative_rms", (int, float))))
+    for i, cell in enumerate(checked(data, _SCHEMA)["cells"]):
+        curve = curves.setdefault(cell["inputs"], {}).setdefault(cell["scheme"], [])
+        if cell["finite"]:
+            checked(cell, _POINT, f"cells[{i}]")
+            curve.append((cell["seq"], cell["relative_rms"]))
     if not curves:
         raise SummaryError("dtypes.json: no cell, so there is nothing to draw")
     return curves
@@ -75,16 +76,14 @@ def _title(curves):
 def draw(data):
     """The figure of a dtypes.json, as parsed."""
     curves = _curves(data)
-    labels = {field(scheme, "schemes", "name", str): field(scheme, "schemes", "label", str)
-              for scheme in field(data, "", "schemes", list)}
-    style.apply()
-    figure, panels = plt.subplots(1, len(curves), figsize=(style.WIDTH_IN, 5), squeeze=False)
-    date = field(data, "", "created_utc", str)[:10]
+    labels = {scheme["name"]: scheme["label"] for scheme in data["schemes"]}
+    figure, panels = style.new_figure(1, len(curves), squeeze=False)
+    date = data["created_utc"][:10]
     heading = style.Heading(
         figure, _title(curves),
-        f"CPU, FP64; fp16 and mixed in fp16 · head_dim {field(data, '', 'head_dim', int)} · root "
+        f"CPU, FP64; fp16 and mixed in fp16 · head_dim {data['head_dim']} · root "
         "mean square of the change over that of O · "
-        f"seed {field(data, '', 'seed', int)} · {date}")
+        f"seed {data['seed']} · {date}")
     most_curves = max(len(schemes) for schemes in curves.values())
     legend_in = 0.1 + _LEGEND_ROW_IN * -(-most_curves // _LEGEND_COLUMNS)
     height = heading.height_in + _TOP_IN + _PANELS_IN + _AXIS_IN + legend_in

@@ -196,16 +196,13 @@ def draw(summary):
     heading = style.Heading(
         figure, _finding(summary, toggles),
         f"{summary.part}{summary.gpu} · {summary.judged()[1]}, so right of 1 is faster · "
-        f"{summary.with_dependents()}intervals of other boards of the kind · "
+        f"{summary.with_dependents()}intervals of {summary.boards} · "
         f"{summary.cache} L2 · {summary.date}")
-    rows = [style.wrap_evenly(figure, labels.get(toggle, toggle), style.ROW_PT, 2.7)
-            for toggle in toggles]
-    labels_in = max(style.width_in(figure, line, style.ROW_PT) for lines in rows for line in lines)
+    rows, labels_in = style.label_rows(figure, [labels.get(toggle, toggle) for toggle in toggles],
+                                       2.7)
 
     legend_in, axis_in, header_in = 0.55, 0.75, 0.45
-    heights = [max(_ROW_IN, style.lines_height_in(len(lines), style.ROW_PT) + 0.14)
-               for lines in rows]
-    tops = [sum(heights[:row]) for row in range(len(heights))]  # of rows, in inches as the axes are
+    heights, tops = style.stack_rows(rows, _ROW_IN, 0.14)
     axes_in = sum(heights)
     left = style.MARGIN_IN + labels_in + 0.2
     room_in = style.WIDTH_IN - style.MARGIN_IN - left
@@ -255,9 +252,9 @@ def draw(summary):
                                   (panel_in - 0.06) / width, banded=row % 2 == 0)
             if column == 0:
                 for row, lines in enumerate(rows):
-                    axes.text(-0.2 / width, tops[row] + heights[row] / 2, "\n".join(lines),
-                              ha="right", va="center", transform=axes.get_yaxis_transform(),
-                              linespacing=style.LINE_SPACING, gid=f"label:{toggles[row]}")
+                    style.label_row(axes, -0.2 / width, tops[row] + heights[row] / 2, lines,
+                                    gid=f"label:{toggles[row]}",
+                                    transform=axes.get_yaxis_transform())
     figure_width, figure_height = figure.get_size_inches()
     figure.text((left + room_in / 2) / figure_width,
                 (legend_in + 0.16) / figure_height, _axis_title(summary.verdicts, low, high),
@@ -265,8 +262,7 @@ def draw(summary):
 
     present = {verdict["verdict"] for verdict in summary.verdicts
                if verdict["ratio"][0] is not None}
-    handles = [Line2D([], [], label=style.spoken(name), **style.mark(name))
-               for name in style.VERDICT_MARKS if name in present]
+    handles = style.verdict_handles(present)
     handles.append(Line2D([], [], color=style.MUTED_INK, marker="|", markersize=13,
                           markeredgewidth=1.6, linestyle="none", label="gate"))
     # Where the axis is long, the band shows no more than the line at 1 does.
@@ -274,8 +270,6 @@ def draw(summary):
     narrow = " (a hairline)" if band_pt < _SEEN_PT else ""
     handles.append(Patch(facecolor=style.NEUTRAL_BAND,
                          label=f"±{100 * summary.neutral_delta:g}%: neutral{narrow}"))
-    figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False,
-                  fontsize=style.HEADER_PT, bbox_to_anchor=(0.5, 0.1 / figure_height),
-                  handletextpad=0.3, columnspacing=1.4, borderaxespad=0, borderpad=0.2)
+    style.legend_below(figure, handles, 0.1)
     heading.draw(figure)
     return figure

@@ -3,7 +3,6 @@
 
 import math
 
-from matplotlib import pyplot as plt
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 
@@ -41,17 +40,15 @@ def draw(summary, shape):
                      key=lambda toggle: known.index(toggle) if toggle in known else len(known))
     strongest = max(abs(math.log(row["ratio"])) for row in rows) or 1
 
-    style.apply()
-    figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
+    figure, axes = style.new_figure()
     heading = style.Heading(
         figure, _finding(rows, shape),
         f"{summary.gpu} · {shape}: {describe(described)} · effect of one toggle with the other on, "
         f"over the same with it off: above 1 they help each other, below 1 they share one gain · "
         f"in brackets: the {summary.confidence:.0%} interval · {summary.cache} L2 · {summary.date}")
-    labels = {toggle: style.wrap_evenly(figure, summary.step_labels().get(toggle, toggle),
-                                        style.ROW_PT, 2.6) for toggle in toggles}
-    labels_in = max(style.width_in(figure, line, style.ROW_PT)
-                    for lines in labels.values() for line in lines)
+    names = {toggle: summary.step_labels().get(toggle, toggle) for toggle in toggles}
+    labels, labels_in = style.label_rows(figure, names.values(), 2.6)
+    labels = dict(zip(toggles, labels))
     across, down = toggles[:-1], toggles[1:]
     lines = max(len(labels[toggle]) for toggle in across)
     header_in = style.lines_height_in(lines, style.HEADER_PT) + 0.2
@@ -88,13 +85,11 @@ def draw(summary, shape):
                           ha="center", va="center", fontsize=style.HEADER_PT,
                           color=style.INK if sure else style.MUTED_INK)
     for x, toggle in enumerate(across):
-        text = style.wrap_evenly(figure, summary.step_labels().get(toggle, toggle),
-                                 style.HEADER_PT, width / len(across) - 0.1)
+        text = style.wrap_evenly(figure, names[toggle], style.HEADER_PT, width / len(across) - 0.1)
         axes.text(x + 0.5, -0.08 / _CELL_IN, "\n".join(text), ha="center", va="bottom",
                   fontsize=style.HEADER_PT, fontweight="bold", linespacing=style.LINE_SPACING)
     for y, toggle in enumerate(down):
-        axes.text(-0.2 * len(across) / width, y + 0.5, "\n".join(labels[toggle]), ha="right",
-                  va="center", linespacing=style.LINE_SPACING)
+        style.label_row(axes, -0.2 * len(across) / width, y + 0.5, labels[toggle])
 
     # The colours' key, in the middle below.
     key = figure.add_axes((0, 0, 1, 1))

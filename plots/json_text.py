@@ -2,6 +2,7 @@
 """JSON of records as scripts read it: a file is whole and readable, or refused in one line.
 
     value = json_text.loads(path.read_bytes())       # ValueError says what is wrong
+    json_text.checked(value, {"cells": [{"p50_us": (float, None)}]})  # or ValueError names the path
     page = text_of(json_text.markdown(value))        # texts that are safe on a page
 
     try: ... except json_text.DAMAGE as error: print(json_text.said(error))
@@ -68,6 +69,42 @@ def loads(content):
                                   parse_constant=_constant), printable)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+_NAMES = {str: "a string", bool: "true or false", int: "an integer", float: "a number",
+          dict: "an object", list: "an array"}
+
+
+def checked(value, schema, path=""):
+    """The value, where it is as the schema says; ValueError names the path of what is not.
+
+    A schema is a type, of which float is any number; {key: schema} of what an object has at least,
+    where "key?" may be absent and {str: schema} is of every key; [schema] of each element;
+    (schema, None) of what may be null.
+    """
+    nullable = isinstance(schema, tuple)
+    if nullable:
+        if value is None:
+            return value
+        schema = schema[0]
+    kind = schema if isinstance(schema, type) else type(schema)
+    # bool is an int to Python, and no number to us.
+    if (not isinstance(value, (int, float) if kind is float else kind)
+            or (isinstance(value, bool) and kind is not bool)):
+        raise ValueError(f"{path or 'the document'} must be {_NAMES[kind]}"
+                         f"{' or null' if nullable else ''}, but is {json.dumps(value)[:40]}")
+    if kind is list and schema is not list:
+        for i, element in enumerate(value):
+            checked(element, schema[0], f"{path}[{i}]")
+    if kind is dict and schema is not dict:
+        for key, of_key in (dict.fromkeys(value, schema[str]) if str in schema else schema).items():
+            name = key if str in schema else key.removesuffix("?")
+            where = f"{path}.{name}" if path else name
+            if name in value:
+                checked(value[name], of_key, where)
+            elif name == key:
+                raise ValueError(f"{where} is missing")
+    return value
 
 
 def markdown(value):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ladder at one shape: where each step takes the time, and where the peers are."""
 
-from matplotlib import pyplot as plt
 from matplotlib import ticker
+from matplotlib.patches import Rectangle
 from matplotlib.transforms import blended_transform_factory
 
 from plots import style
@@ -117,9 +117,7 @@ def _interval_cell(row):
 def _format_time_axis(axes, low, high):
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    # Labels at 1, 2 and 5 crowd as soon as the range spans more than two decades.
-    wide = high / low > 150
-    axes.xaxis.set_major_locator(ticker.LogLocator(base=10, subs=(1,) if wide else (1, 2, 5)))
+    style.decade_ticks(axes.xaxis, low, high)
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(ticker.LogLocator(base=10, subs=range(2, 10)))
     axes.xaxis.set_minor_formatter(ticker.NullFormatter())
@@ -170,8 +168,7 @@ def draw(summary, shape):
     if not any(cell["us"][0] is not None for cell in steps):
         raise SummaryError(f"no step was timed at {shape}, so there is no ladder to draw")
 
-    style.apply()
-    figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
+    figure, axes = style.new_figure()
     heading = style.Heading(
         figure, _finding(steps, summary.beside_ladder(shape),
                          [peer for peer in summary.peers if peer["shape"] == shape]),
@@ -211,7 +208,7 @@ def draw(summary, shape):
     axes.patch.set_visible(False)
     for index, row in enumerate(rows):
         if index % 2 == 0:
-            figure.add_artist(plt.Rectangle(
+            figure.add_artist(Rectangle(
                 (style.MARGIN_IN - 0.1, row["y"] - row["height"] / 2),
                 style.WIDTH_IN - 2 * style.MARGIN_IN + 0.2, row["height"], transform=inches,
                 color=style.BAND, linewidth=0, zorder=0, clip_on=False))

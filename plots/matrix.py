@@ -2,7 +2,6 @@
 """Every verdict of a design at a glance: toggle against shape, coloured by verdict."""
 
 from matplotlib import pyplot as plt
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from plots import style
@@ -62,14 +61,11 @@ def draw(summary):
     heading = style.Heading(
         figure, _finding(summary, toggles),
         f"{summary.part}{summary.gpu} · {summary.judged()[1]}, so above 1 is faster · "
-        f"{summary.with_dependents()}colour and mark: the verdict, on boards of the kind "
+        f"{summary.with_dependents()}colour and mark: the verdict, on {summary.boards} "
         f"· {summary.cache} L2 · {summary.date}")
-    rows = [style.wrap_evenly(figure, labels.get(toggle, toggle), style.ROW_PT, 2.7)
-            for toggle in toggles]
-    labels_in = max(style.width_in(figure, line, style.ROW_PT) for lines in rows for line in lines)
-    heights = [max(_ROW_IN, style.lines_height_in(len(lines), style.ROW_PT) + 0.12)
-               for lines in rows]
-    tops = [sum(heights[:row]) for row in range(len(heights))]  # of rows, in inches as the axes are
+    rows, labels_in = style.label_rows(figure, [labels.get(toggle, toggle) for toggle in toggles],
+                                       2.7)
+    heights, tops = style.stack_rows(rows, _ROW_IN, 0.12)
     axes_in = sum(heights)
     left = style.MARGIN_IN + labels_in + 0.2
     room_in = style.WIDTH_IN - style.MARGIN_IN - left
@@ -101,13 +97,7 @@ def draw(summary):
                       va="bottom", fontweight="bold", fontsize=style.ROW_PT,
                       linespacing=style.LINE_SPACING)
         for top, height, lines in zip(tops, heights, rows):
-            axes.text(-0.2 * len(band_shapes) / width, top + height / 2, "\n".join(lines), ha="right",
-                      va="center", linespacing=style.LINE_SPACING)
-    handles = [Line2D([], [], label=style.spoken(name), **style.mark(name))
-               for name in style.VERDICT_MARKS if name in present]
-    figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False,
-                  fontsize=style.HEADER_PT,
-                  bbox_to_anchor=(0.5, 0.12 / figure.get_size_inches()[1]), handletextpad=0.3,
-                  columnspacing=1.4, borderaxespad=0, borderpad=0.2)
+            style.label_row(axes, -0.2 * len(band_shapes) / width, top + height / 2, lines)
+    style.legend_below(figure, style.verdict_handles(present), 0.12)
     heading.draw(figure)
     return figure

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the figures of microbenchmarks share: heading, panels in a row, legends, axes in bytes."""
 
-from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from plots import style
@@ -17,8 +16,7 @@ THEORY = {"color": style.MUTED_INK, "linewidth": 1.4, "linestyle": (0, (5, 3)), 
 def panels(title, subtitle, count=1, height_in=PANEL_IN, left_in=0.95, gap_in=1.25, right_in=None,
            under_in=AXIS_IN, top_in=None):
     """(figure, [axes]): panels side by side under a heading that states the finding."""
-    style.apply()
-    figure, axes = plt.subplots(1, count, figsize=(style.WIDTH_IN, 5), squeeze=False)
+    figure, axes = style.new_figure(1, count, squeeze=False)
     heading = style.Heading(figure, title, subtitle)
     top_in = top_in or (0.45 if count > 1 else 0.25)
     figure.set_size_inches(style.WIDTH_IN, heading.height_in + top_in + height_in + under_in)

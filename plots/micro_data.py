@@ -10,7 +10,6 @@ what is missing. Only Python's own modules are used, so that the install tree ne
 """
 
 import gzip
-import json
 import math
 import pathlib
 import re
@@ -50,34 +49,18 @@ def load(path):
                          "another version. Run micro/record.sh again") from error
 
 
-_NUMBER = (int, float)
-# What figures and pages read of each case, and of what kind it is. The last two may be null.
-_OF_CASE = (("name", str), ("unit", str), ("parameters", dict), ("value", _NUMBER),
-            ("percent_of_limit", (*_NUMBER, type(None))), ("sm_mhz_p50", (*_NUMBER, type(None))))
-
-
-def _checked(parent, path, key, kinds):
-    where = f"{path}.{key}" if path else key
-    if not isinstance(parent, dict) or key not in parent:
-        raise MicroError(f"{where} is missing")
-    # bool is an int to Python, and no number to us.
-    if not isinstance(parent[key], kinds) or isinstance(parent[key], bool):
-        raise MicroError(f"{where} can't be {json.dumps(parent[key])[:40]}")
-    return parent[key]
+# What figures and pages read.
+_SCHEMA = {"gpu": {"name": str, "sm_count": int}, "provenance": {"started": str},
+           "micro": [{"name": str, "unit": str, "parameters": {str: float}, "value": float,
+                      "percent_of_limit": (float, None), "sm_mhz_p50": (float, None)}]}
 
 
 def check(data):
     """MicroError names the path of what a figure would miss."""
-    gpu = _checked(data, "", "gpu", dict)
-    _checked(gpu, "gpu", "name", str)
-    _checked(gpu, "gpu", "sm_count", int)
-    _checked(_checked(data, "", "provenance", dict), "provenance", "started", str)
-    for i, entry in enumerate(_checked(data, "", "micro", list)):
-        path = f"micro[{i}]"
-        for key, kinds in _OF_CASE:
-            _checked(entry, path, key, kinds)
-        for key in entry["parameters"]:
-            _checked(entry["parameters"], f"{path}.parameters", key, _NUMBER)
+    try:
+        json_text.checked(data, _SCHEMA)
+    except ValueError as error:
+        raise MicroError(error) from None
 
 
 def raw_lines(folder):

@@ -36,12 +36,10 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--micro", required=True, help="the record's micro.json")
     parser.add_argument("--out", required=True, help="folder for the pictures; made if missing")
-    parser.add_argument("--figure", action="append", metavar="NAME", choices=sorted(FIGURES),
-                        help="draw only this one (may be repeated); by default all")
     arguments = parser.parse_args(argv)
     try:
         micro = load(arguments.micro)
-        figures = {name: FIGURES[name](micro) for name in arguments.figure or FIGURES}
+        figures = {name: draw(micro) for name, draw in FIGURES.items()}
         for name in [name for name, figure in figures.items() if figure is None]:
             print(f"plots: {name} is left out: the record has none of its cases", file=sys.stderr)
             del figures[name]

@@ -1,48 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """A profile record's summary as its figures read it (schema: reports/RECORD.md)."""
 
-from plots.summary import SummaryError, field, number
+from plots.summary import SummaryError, checked
 
 _STALL = "smsp__average_warps_issue_stalled_"
 _STALL_END = "_per_issue_active.ratio"
+
+
+_SCHEMA = {"gpu": {"name": str}, "provenance": {"created_utc": str, "ncu": str},
+           "ceilings": [{"name": str, "per_s": float, "of": str}],
+           "shapes": [{"name": str, "flops": float}], "profiles": [{"reason": str}]}
+_LAUNCH = {"shape": str, "metrics": {str: {"value": float}}, "p50_us": (float, None),
+           "variant": str, "roof": (str, None)}
 
 
 class ProfileSummary:
     """Launches with their counters, in the record's order; those that failed are left out."""
 
     def __init__(self, data):
-        gpu = field(data, "", "gpu", dict)
-        self.gpu = field(gpu, "gpu", "name", str)
-        provenance = field(data, "", "provenance", dict)
-        self.date = field(provenance, "provenance", "created_utc", str)[:10]
-        self.ncu = field(provenance, "provenance", "ncu", str).split(" ")[0]
-        self.ceilings = {}
-        for i, ceiling in enumerate(field(data, "", "ceilings", list)):
-            path = f"ceilings[{i}]"
-            self.ceilings[field(ceiling, path, "name", str)] = (
-                field(ceiling, path, "per_s", (int, float)), field(ceiling, path, "of", str))
-        flops = {}
-        for i, shape in enumerate(field(data, "", "shapes", list)):
-            flops[field(shape, f"shapes[{i}]", "name", str)] = field(
-                shape, f"shapes[{i}]", "flops", (int, float))
+        checked(data, _SCHEMA)
+        self.gpu = data["gpu"]["name"]
+        self.date = data["provenance"]["created_utc"][:10]
+        self.ncu = data["provenance"]["ncu"].split(" ")[0]
+        self.ceilings = {ceiling["name"]: (ceiling["per_s"], ceiling["of"])
+                         for ceiling in data["ceilings"]}
+        flops = {shape["name"]: shape["flops"] for shape in data["shapes"]}
         self.launches = []
-        for i, profile in enumerate(field(data, "", "profiles", list)):
-            path = f"profiles[{i}]"
-            if field(profile, path, "reason", str):
+        for i, profile in enumerate(data["profiles"]):
+            if profile["reason"]:
                 continue
-            shape = field(profile, path, "shape", str)
+            path = f"profiles[{i}]"
+            shape = checked(profile, _LAUNCH, path)["shape"]
             if shape not in flops:
                 raise SummaryError(f"summary.json: {path}.shape is \"{shape}\", which is not in "
                                    "shapes")
-            metrics = {name: field(metric, f"{path}.metrics.{name}", "value", (int, float))
-                       for name, metric in field(profile, path, "metrics", dict).items()}
-            us = number(profile, path, "p50_us")
+            metrics = {name: metric["value"] for name, metric in profile["metrics"].items()}
+            us = profile["p50_us"]
             l2_bytes = metrics.get("lts__t_bytes.sum")
             self.launches.append({
-                "variant": field(profile, path, "variant", str), "shape": shape,
+                "variant": profile["variant"], "shape": shape,
                 "flop_per_s": flops[shape] / (us * 1e-6) if us else None,
                 # The name of the ceiling of its arithmetic; None for a configuration of old.
-                "roof": field(profile, path, "roof", str, nullable=True),
+                "roof": profile["roof"],
                 "flop_per_l2_byte": flops[shape] / l2_bytes if l2_bytes else None,
                 "stalls": {name.removeprefix(_STALL).removesuffix(_STALL_END): value
                            for name, value in metrics.items() if name.startswith(_STALL)}})

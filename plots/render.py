@@ -145,8 +145,6 @@ def main(argv=None):
     parser.add_argument("--out", required=True, help="folder for the pictures; made if missing")
     parser.add_argument("--joined", action="store_true",
                         help="draw the figure that joins records, even of one alone")
-    parser.add_argument("--figure", action="append", metavar="NAME",
-                        help="draw only this one (may be repeated); by default all")
     arguments = parser.parse_args(argv)
     try:
         summaries = (from_stdin() if arguments.summary == ["-"]
@@ -164,11 +162,7 @@ def main(argv=None):
             known = figures(ProfileSummary(data))
         else:
             known = figures(Summary(data))
-        chosen = arguments.figure or list(known)
-        for name in chosen:
-            if name not in known:
-                raise SummaryError(f"no figure is called {name}; there are {', '.join(known)}")
-        write(draw_all({name: known[name] for name in chosen}), arguments.out)
+        write(draw_all(known), arguments.out)
     except (SummaryError, OSError) as error:
         print(f"plots: {error}", file=sys.stderr)
         return 2

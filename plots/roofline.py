@@ -3,7 +3,6 @@
 
 import math
 
-from matplotlib import pyplot as plt
 from matplotlib import ticker
 from matplotlib.lines import Line2D
 
@@ -70,8 +69,7 @@ def draw(summary):
     bandwidth = {name: rate for name, (rate, of) in summary.ceilings.items()
                  if of == "bytes" and name == "L2"}
 
-    style.apply()
-    figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
+    figure, axes = style.new_figure()
     heading = style.Heading(
         figure, _finding(points, compute, bandwidth),
         f"{summary.gpu} · L2 traffic: Nsight Compute {summary.ncu}, one launch · times: records of "
@@ -147,9 +145,7 @@ def draw(summary):
                       **style.mark_arguments(style.SERIES[i % len(style.SERIES)][1],
                                              style.SERIES[i % len(style.SERIES)][0], True))
                for i, shape in enumerate(shapes)]
-    figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False,
-                  fontsize=style.ROW_PT, bbox_to_anchor=((left + width / 2) / style.WIDTH_IN,
-                                                         0.15 / height),
-                  handletextpad=0.3, columnspacing=1.4, borderaxespad=0, borderpad=0.2)
+    style.legend_below(figure, handles, 0.15, (left + width / 2) / style.WIDTH_IN,
+                       fontsize=style.ROW_PT)
     heading.draw(figure)
     return figure

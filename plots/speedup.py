@@ -3,7 +3,6 @@
 
 import math
 
-from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from plots import style
@@ -48,14 +47,12 @@ def draw(summary):
     # A record may leave steps out at a shape; the rows are those of the longest ladder.
     labels = max((([cell["label"] for cell in summary.ladder(shape)]) for shape in lines), key=len)
 
-    style.apply()
-    figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
+    figure, axes = style.new_figure()
     heading = style.Heading(
         figure, _finding(lines),
-        f"{summary.gpu} · time of the first step / time after each step, median of pairs · "
+        f"{summary.gpu} · time of the first step / time after each step, mean of the processes' medians · "
         f"{summary.cache} L2 · {summary.date}")
-    rows = [style.wrap_evenly(figure, label, style.ROW_PT, 3.6) for label in labels]
-    labels_in = max(style.width_in(figure, line, style.ROW_PT) for row in rows for line in row)
+    rows, labels_in = style.label_rows(figure, labels, 3.6)
     axis_in = 0.85
     axes_in = len(rows) * _ROW_IN
     figure.set_size_inches(style.WIDTH_IN, heading.height_in + 0.25 + axes_in + axis_in)
@@ -65,31 +62,21 @@ def draw(summary):
     width = style.WIDTH_IN - style.MARGIN_IN - legend_in - left
     style.place(figure, axes, left, axis_in, width, axes_in)
 
-    axes.set_xscale("log")
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.axvline(1, color=style.INK, linewidth=1.2, zorder=1)
-    for y in range(0, len(rows), 2):
-        axes.axhspan(y - 0.5, y + 0.5, color=style.BAND, linewidth=0, zorder=0)
+    gains = [gain for points in lines.values() for gain in points if not math.isnan(gain)]
+    low, high = min(gains + [1.0]) / 1.2, max(gains + [1.0]) * 1.2
+    style.gain_rows(axes, len(rows), low, high)
     order = summary.shape_names()
     for shape in sorted(lines, key=lambda name: -_last(lines[name])):
         colour, marker = style.SERIES[order.index(shape) % len(style.SERIES)]
         axes.plot(lines[shape], range(len(lines[shape])), color=colour, marker=marker, markersize=9,
                   markeredgecolor="white", markeredgewidth=1, linewidth=2.2, label=legend[shape],
                   zorder=3)
-    gains = [gain for points in lines.values() for gain in points if not math.isnan(gain)]
-    low, high = min(gains + [1.0]) / 1.2, max(gains + [1.0]) * 1.2
-    axes.set_xlim(low, high)
-    wide = high / low > 150
-    axes.xaxis.set_major_locator(ticker.LogLocator(base=10, subs=(1,) if wide else (1, 2, 5)))
-    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}×"))
+    style.decade_ticks(axes.xaxis, low, high)
     axes.xaxis.set_minor_formatter(ticker.NullFormatter())
     axes.set_xlabel("gain over the first step (log scale, further right is faster)")
     for y, lines_of_label in enumerate(rows):
-        axes.text(-0.2 / width, y, "\n".join(lines_of_label), ha="right", va="center",
-                  transform=axes.get_yaxis_transform(), linespacing=style.LINE_SPACING,
-                  gid=f"label:{labels[y]}")
+        style.label_row(axes, -0.2 / width, y, lines_of_label, gid=f"label:{labels[y]}",
+                        transform=axes.get_yaxis_transform())
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=style.ROW_PT,
                 borderaxespad=0.4)
     heading.draw(figure)

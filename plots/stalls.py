@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why the warps of each profiled kernel wait at one shape: shares of their cycles, stacked."""
 
-from matplotlib import pyplot as plt
 from matplotlib.patches import Patch
 
 from plots import profile, style
@@ -57,8 +56,7 @@ def draw(summary, shape):
                 if launch["shape"] == shape and sum(launch["stalls"].values()) > 0]
     if not launches:
         raise SummaryError(f"no launch at {shape} has stall counters, so there is nothing to draw")
-    style.apply()
-    figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
+    figure, axes = style.new_figure()
     heading = style.Heading(
         figure, _finding(launches, shape),
         f"{summary.gpu} · {shape} · share of the cycles of resident warps by what they wait for · "
@@ -104,8 +102,6 @@ def draw(summary, shape):
         axes.text(-0.2 / width, y, names[y], ha="right", va="center")
     order = [(label, colour) for _, label, colour in _REASONS if (label, colour) in present]
     handles = [Patch(facecolor=colour, label=label) for label, colour in order + [_REST]]
-    figure.legend(handles=handles, loc="lower center", ncols=5, frameon=False,
-                  fontsize=style.HEADER_PT, bbox_to_anchor=(0.5, 0.12 / figure.get_size_inches()[1]),
-                  handletextpad=0.5, columnspacing=1.1, borderaxespad=0, borderpad=0.2)
+    style.legend_below(figure, handles, 0.12, ncols=5, handletextpad=0.5, columnspacing=1.1)
     heading.draw(figure)
     return figure

@@ -13,6 +13,8 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402  the backend must be chosen first
+from matplotlib import ticker  # noqa: E402
+from matplotlib.lines import Line2D  # noqa: E402
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -94,6 +96,12 @@ def apply():
         # A dollar sign or caret in a label is text, never a formula.
         "text.parse_math": False,
     })
+
+
+def new_figure(rows=1, columns=1, **options):
+    """A figure and its axes, as plt.subplots() gives them; its height is set when all is measured."""
+    apply()
+    return plt.subplots(rows, columns, figsize=(WIDTH_IN, 5), **options)
 
 
 def draw_interval(axes, low, high, y, colour):
@@ -196,6 +204,54 @@ LINE_SPACING = 1.25
 
 def lines_height_in(count, size):
     return count * size / 72 * LINE_SPACING
+
+
+def label_rows(figure, labels, limit_in):
+    """(each label's lines, of about equal width; the width of the widest in inches)"""
+    rows = [wrap_evenly(figure, label, ROW_PT, limit_in) for label in labels]
+    return rows, max(width_in(figure, line, ROW_PT) for lines in rows for line in lines)
+
+
+def stack_rows(rows, least_in, pad_in):
+    """(the heights of rows of labels, where each begins), in inches as the axes are."""
+    heights = [max(least_in, lines_height_in(len(lines), ROW_PT) + pad_in) for lines in rows]
+    return heights, [sum(heights[:row]) for row in range(len(heights))]
+
+
+def label_row(axes, x, y, lines, **arguments):
+    """A row's label at its left."""
+    axes.text(x, y, "\n".join(lines), ha="right", va="center", linespacing=LINE_SPACING, **arguments)
+
+
+def gain_rows(axes, count, low, high):
+    """Axes of `count` rows of gains, every other one on a band, and the line of no gain."""
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.set_ylim(count - 0.5, -0.5)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.axvline(1, color=INK, linewidth=1.2, zorder=1)
+    for y in range(0, count, 2):
+        axes.axhspan(y - 0.5, y + 0.5, color=BAND, linewidth=0, zorder=0)
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}×"))
+
+
+def decade_ticks(axis, low, high):
+    """Ticks at 1, 2 and 5, which crowd as soon as the range spans more than two decades."""
+    axis.set_major_locator(ticker.LogLocator(base=10, subs=(1,) if high / low > 150 else (1, 2, 5)))
+
+
+def legend_below(figure, handles, bottom_in, centre=0.5, **changes):
+    figure.legend(handles=handles, loc="lower center", frameon=False, borderaxespad=0, borderpad=0.2,
+                  bbox_to_anchor=(centre, bottom_in / figure.get_size_inches()[1]),
+                  **{"ncols": len(handles), "fontsize": HEADER_PT, "handletextpad": 0.3,
+                     "columnspacing": 1.4} | changes)
+
+
+def verdict_handles(present):
+    """A legend's, of these verdicts."""
+    return [Line2D([], [], label=spoken(name), **mark(name)) for name in VERDICT_MARKS
+            if name in present]
 
 
 def split_evenly(items, most):

@@ -7,7 +7,6 @@ failed correctness stay in the data, but `ranked` is false for them: they are dr
 
 import collections
 import functools
-import json
 import math
 import pathlib
 
@@ -80,33 +79,43 @@ def load_json(path):
                            ) from error
 
 
-def _field(parent, path, key, kinds, nullable=False):
-    where = f"{path}.{key}" if path else key
-    if not isinstance(parent, dict):
-        raise SummaryError(f"summary.json: {path or 'the document'} must be an object")
-    if key not in parent:
-        raise SummaryError(f"summary.json: {where} is missing; write the summary again with "
-                           "`warpledger judge`")
-    value = parent[key]
-    if value is None and nullable:
-        return None
-    # bool is an int to Python, and no number to us.
-    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
-        raise SummaryError(f"summary.json: {where} must be {_name(kinds)}"
-                           f"{' or null' if nullable else ''}, but is {json.dumps(value)[:40]}")
-    return value
+def checked(data, schema, path=""):
+    """The data; SummaryError names the path of what is not as the schema of json_text says."""
+    try:
+        return json_text.checked(data, schema, path)
+    except ValueError as error:
+        raise SummaryError(f"summary.json: {error}; write the summary again with "
+                           "`warpledger judge`") from None
 
 
-def _name(kinds):
-    names = {str: "a string", bool: "true or false", dict: "an object", list: "an array"}
-    return names.get(kinds, "a number")
-
-
-_NUMBER = (int, float)
+_MAYBE = (float, None)
+_TIME = dict.fromkeys(("p50_us", "ci_low_us", "ci_high_us"), _MAYBE)
+_RATIO = dict.fromkeys(("ratio", "ci_low", "ci_high"), _MAYBE)
+# What the figures use.
+_SCHEMA = {
+    "design": str,
+    "provenance": {"gpu": {"name": str}, "created_utc": str, "cache": str},
+    "statistics": {"confidence": float, "neutral_delta": float},
+    "shapes": [{"name": str, "flops": float}],
+    "verdicts": [{"toggle": str, "base": str, "candidate": str, "shape": str, "verdict": str,
+                  "gate": _MAYBE} | _RATIO],
+    "cells": [{"variant": str, "config": str, "role": str, "shape": str, "kv_bits?": int,
+               "toggle": (str, None), "label": (str, None), "speedup_over_first": (_RATIO, None),
+               "correct": (bool, None)} | _TIME],
+    "peers": [{"name": str, "shape": str, "available": bool, "correct": (bool, None)} | _TIME],
+    "floors": [{"name": str, "shape": str} | _TIME],
+    # Only a factorial has shares.
+    "attribution?": [{"toggle": str, "shape": str, "shapley_share": _MAYBE, "shapley_log": _MAYBE,
+                      "shapley_log_low": _MAYBE, "shapley_log_high": _MAYBE, "total_log": _MAYBE}],
+    "interactions?": [{"a": str, "b": str, "shape": str, "interaction_ratio": _MAYBE,
+                       "ci_low": _MAYBE, "ci_high": _MAYBE}],
+}
+_ATTENTION = {"shapes": [{"causal": bool, "batch": int, "heads_q": int, "heads_kv": int,
+                          "seq_q": int, "seq_kv": int, "head_dim": int, "dtype?": str}]}
 
 
 def _positive(parent, path, key):
-    value = _field(parent, path, key, _NUMBER, nullable=True)
+    value = parent[key]
     if value is not None and not (math.isfinite(value) and value > 0):
         raise SummaryError(f"summary.json: {path}.{key} must be above 0, but is {value}")
     return value
@@ -127,126 +136,99 @@ def _estimate(parent, path, value, low, high):
     return middle, low, high
 
 
-# For the other summaries.
-field = _field
-
-
-def number(parent, path, key):
-    return _field(parent, path, key, _NUMBER, nullable=True)
-
-
 class Summary:
     """What the figures need, in the record's order."""
 
     def __init__(self, data):
-        version = _field(data, "", "schema_version", int)
+        version = checked(data, {"schema_version": int})["schema_version"]
         if version > SCHEMA_VERSION:
             raise SummaryError(f"summary.json: schema_version is {version}, but these plots know "
                                f"versions up to {SCHEMA_VERSION}")
-        self.design = _field(data, "", "design", str)
-        provenance = _field(data, "", "provenance", dict)
-        gpu = _field(provenance, "provenance", "gpu", dict)
-        self.gpu = _field(gpu, "provenance.gpu", "name", str)
-        self.date = _field(provenance, "provenance", "created_utc", str)[:10]
-        self.cache = _field(provenance, "provenance", "cache", str)
+        checked(data, _SCHEMA)
+        self.design = data["design"]
+        provenance = data["provenance"]
+        self.gpu = provenance["gpu"]["name"]
+        self.date = provenance["created_utc"][:10]
+        self.cache = provenance["cache"]
         self.alone = "alone" in provenance  # each arm was timed by itself
         self._is_attention = provenance.get("subject", "sdpa") == "sdpa"
-        statistics = _field(data, "", "statistics", dict)
+        if self._is_attention:
+            checked(data, _ATTENTION)
         self.part = ""  # a subtitle's word on the shapes, where they are some of the record's
-        self.confidence = _field(statistics, "statistics", "confidence", _NUMBER)
-        self.neutral_delta = _field(statistics, "statistics", "neutral_delta", _NUMBER)
-        self.shapes = [self._shape(j, path) for j, path in self._elements(data, "shapes")]
-        self.verdicts = [self._verdict(j, path) for j, path in self._elements(data, "verdicts")]
+        self.confidence = data["statistics"]["confidence"]
+        self.neutral_delta = data["statistics"]["neutral_delta"]
+        # Of which boards the intervals of verdicts are.
+        self.boards = ("other boards of the kind"
+                       if data["statistics"].get("spreads") and not self.alone else "this board")
+        self.shapes = [self._shape(j) for j in data["shapes"]]
+        self.verdicts = self._rows(data, "verdicts", self._verdict)
         self._tell_levels_apart()
-        self.cells = [self._cell(j, path) for j, path in self._elements(data, "cells")]
-        self.peers = [self._peer(j, path) for j, path in self._elements(data, "peers")]
-        self.floors = [self._floor(j, path) for j, path in self._elements(data, "floors")]
-        # Only a factorial has shares.
-        self.attribution = ([self._attribution(j, path)
-                             for j, path in self._elements(data, "attribution")]
-                            if "attribution" in data else [])
-        self.interactions = ([self._interaction(j, path)
-                              for j, path in self._elements(data, "interactions")]
-                             if "interactions" in data else [])
+        self.cells = self._rows(data, "cells", self._cell)
+        self.peers = self._rows(data, "peers", self._peer)
+        self.floors = self._rows(data, "floors", self._floor)
+        self.attribution = self._rows(data, "attribution", self._attribution)
+        self.interactions = self._rows(data, "interactions", self._interaction)
         if not self.shapes:
             raise SummaryError("summary.json: shapes is empty, so there is nothing to draw")
 
+    def _rows(self, data, key, row_of):
+        """Each object with what row_of(object, path) makes of it, at a shape of the record."""
+        rows = []
+        for i, j in enumerate(data.get(key, [])):
+            path = f"{key}[{i}]"
+            if j["shape"] not in self.shape_names():
+                raise SummaryError(f"summary.json: {path}.shape is \"{j['shape']}\", which is not in "
+                                   "shapes")
+            rows.append(j | row_of(j, path))
+        return rows
+
+    def _shape(self, j):
+        if self._is_attention:
+            return {"dtype": "fp16"} | j
+        return j | {"words": ", ".join(f"{key} {value}" for key, value in j.items()
+                                       if key not in ("name", "shown", "flops", "min_bytes"))}
+
     @staticmethod
-    def _elements(data, key):
-        return [(element, f"{key}[{i}]") for i, element in enumerate(_field(data, "", key, list))]
-
-    def _shape(self, j, path):
-        shape = {"name": _field(j, path, "name", str), "flops": _field(j, path, "flops", _NUMBER)}
-        if not self._is_attention:
-            shape["words"] = ", ".join(f"{key} {value}" for key, value in j.items()
-                                       if key not in ("name", "shown", "flops", "min_bytes"))
-            return shape
-        shape["causal"] = _field(j, path, "causal", bool)
-        for key in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
-            shape[key] = _field(j, path, key, int)
-        shape["dtype"] = _field(j, path, "dtype", str) if "dtype" in j else "fp16"
-        return shape
-
-    def _verdict(self, j, path):
-        verdict = {key: _field(j, path, key, str)
-                   for key in ("toggle", "base", "candidate", "shape", "verdict")}
-        if verdict["verdict"] not in style.VERDICT_MARKS:
-            raise SummaryError(f"summary.json: {path}.verdict is \"{verdict['verdict']}\", which "
+    def _verdict(j, path):
+        if j["verdict"] not in style.VERDICT_MARKS:
+            raise SummaryError(f"summary.json: {path}.verdict is \"{j['verdict']}\", which "
                                "these plots do not know")
-        verdict["ratio"] = _estimate(j, path, "ratio", "ci_low", "ci_high")
-        verdict["gate"] = _positive(j, path, "gate")
-        return self._known_shape(verdict, path)
+        return {"ratio": _estimate(j, path, *_RATIO),
+                "gate": _positive(j, path, "gate")}
 
     def _cell(self, j, path):
-        cell = {key: _field(j, path, key, str) for key in ("variant", "config", "role", "shape")}
-        cell["kv_bits"] = _field(j, path, "kv_bits", int) if "kv_bits" in j else 16
-        cell["toggle"] = _field(j, path, "toggle", str, nullable=True) or ""
-        cell["label"] = _field(j, path, "label", str, nullable=True) or cell["variant"]
-        cell["us"] = _estimate(j, path, "p50_us", "ci_low_us", "ci_high_us")
-        gain = _field(j, path, "speedup_over_first", dict, nullable=True)
-        cell["gain"] = (None if gain is None else
-                        _estimate(gain, f"{path}.speedup_over_first", "ratio", "ci_low",
-                                  "ci_high")[0])
-        cell["verdict"] = self.verdict(cell["variant"], cell["shape"])
-        verdict = cell["verdict"]
-        cell["correct"] = _field(j, path, "correct", bool, nullable=True)
-        cell["ranked"] = (cell["correct"] is True and cell["us"][0] is not None
-                          and (verdict is None or verdict["verdict"] != "INVALID"))
-        return self._known_shape(cell, path)
+        verdict = self.verdict(j["variant"], j["shape"])
+        us = _estimate(j, path, *_TIME)
+        gain = j["speedup_over_first"]
+        return {"kv_bits": j.get("kv_bits", 16), "toggle": j["toggle"] or "",
+                "label": j["label"] or j["variant"], "us": us, "verdict": verdict,
+                "gain": gain and _estimate(gain, f"{path}.speedup_over_first", *_RATIO)[0],
+                "ranked": (j["correct"] is True and us[0] is not None
+                           and (verdict is None or verdict["verdict"] != "INVALID"))}
 
-    def _peer(self, j, path):
-        name = _field(j, path, "name", str).removeprefix("peer:")
-        peer = {"name": PEER_LABELS.get(name, name), "shape": _field(j, path, "shape", str),
-                "available": _field(j, path, "available", bool),
-                "correct": _field(j, path, "correct", bool, nullable=True),
-                "us": _estimate(j, path, "p50_us", "ci_low_us", "ci_high_us")}
-        peer["ranked"] = (peer["available"] and peer["correct"] is True
-                          and peer["us"][0] is not None)
-        return self._known_shape(peer, path)
+    @staticmethod
+    def _peer(j, path):
+        name = j["name"].removeprefix("peer:")
+        us = _estimate(j, path, *_TIME)
+        return {"name": PEER_LABELS.get(name, name), "us": us,
+                "ranked": j["available"] and j["correct"] is True and us[0] is not None}
 
-    def _floor(self, j, path):
-        floor = {"name": _field(j, path, "name", str).removeprefix("floor:"),
-                 "shape": _field(j, path, "shape", str),
-                 "us": _estimate(j, path, "p50_us", "ci_low_us", "ci_high_us")}
-        return self._known_shape(floor, path)
+    @staticmethod
+    def _floor(j, path):
+        return {"name": j["name"].removeprefix("floor:"), "us": _estimate(j, path, *_TIME)}
 
-    def _attribution(self, j, path):
+    def _attribution(self, j, _path):
         """A toggle's Shapley share at a shape; `log` and its interval are natural logarithms."""
-        row = {key: _field(j, path, key, str) for key in ("toggle", "shape")}
-        for name, key in (("share", "shapley_share"), ("log", "shapley_log"),
-                          ("low", "shapley_log_low"), ("high", "shapley_log_high"),
-                          ("total", "total_log")):
-            row[name] = _field(j, path, key, _NUMBER, nullable=True)
-        row["label"] = self.step_labels().get(row["toggle"], row["toggle"])
-        return self._known_shape(row, path)
+        return {"share": j["shapley_share"], "log": j["shapley_log"],
+                "low": j["shapley_log_low"], "high": j["shapley_log_high"],
+                "total": j["total_log"],
+                "label": self.step_labels().get(j["toggle"], j["toggle"])}
 
     def _interaction(self, j, path):
-        row = {key: _field(j, path, key, str) for key in ("a", "b", "shape")}
-        row["ratio"], row["low"], row["high"] = _estimate(j, path, "interaction_ratio", "ci_low",
-                                                          "ci_high")
-        for key in ("a", "b"):
-            row[f"{key}_label"] = self.step_labels().get(row[key], row[key])
-        return self._known_shape(row, path)
+        ratio, low, high = _estimate(j, path, "interaction_ratio", "ci_low", "ci_high")
+        labels = self.step_labels()
+        return {"ratio": ratio, "low": low, "high": high,
+                "a_label": labels.get(j["a"], j["a"]), "b_label": labels.get(j["b"], j["b"])}
 
     def _tell_levels_apart(self):
         """A toggle that is judged more than once at a shape, as at several levels, goes by its arm."""
@@ -264,12 +246,6 @@ class Summary:
         for verdict, name in names:
             # Spaces where a line may break.
             verdict["toggle"] = short[name(str)].replace(":", ": ").replace("+", " + ")
-
-    def _known_shape(self, element, path):
-        if element["shape"] not in self.shape_names():
-            raise SummaryError(f"summary.json: {path}.shape is \"{element['shape']}\", which is "
-                               "not in shapes")
-        return element
 
     def shape_names(self):
         return [shape["name"] for shape in self.shapes]

@@ -3,7 +3,6 @@
 
 import math
 
-from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from plots import style
@@ -157,16 +156,16 @@ def draw(*summaries):
     dims = sorted({head_dim for head_dim, _ in curves})
     masks = sorted({causal for _, causal in curves})
 
-    style.apply()
-    figure, grid = plt.subplots(len(masks), len(dims), figsize=(style.WIDTH_IN, 5), squeeze=False)
+    figure, grid = style.new_figure(len(masks), len(dims), squeeze=False)
     dates = " and ".join(sorted({summary.date for summary in summaries}))
     caches = " and ".join(dict.fromkeys(summary.cache for summary in summaries))
     dtypes = " and ".join(dict.fromkeys(shape["dtype"] for summary in summaries
                                         for shape in summary.shapes))
+    timed = "each alone" if all(summary.alone for summary in summaries) else "variants in turn"
     heading = style.Heading(
         figure, _finding(curves),
-        f"{gpus[0]} · {dtypes}, forward · FLOP of the keys that the mask shows · as many tokens at "
-        f"every length · {caches} L2 · {dates}")
+        f"{gpus[0]} · {dtypes}, forward · {timed} · FLOP of the keys that the mask shows · tokens alike "
+        f"at all lengths · {caches} L2 · {dates}")
     left, axis_in, legend_in, title_in = style.MARGIN_IN + 0.75, 0.65, 0.5, 0.35
     width = (style.WIDTH_IN - style.MARGIN_IN - left - _GAP_IN * (len(dims) - 1)) / len(dims)
     row_in = title_in + _ROW_IN + 0.4

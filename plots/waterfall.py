@@ -3,7 +3,6 @@
 
 import math
 
-from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from plots import style
@@ -43,18 +42,15 @@ def draw(summary, shape):
                            "to draw")
     total = rows[0]["total"]
 
-    style.apply()
-    figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
+    figure, axes = style.new_figure()
     heading = style.Heading(
         figure, _finding(rows, total, shape),
         f"{summary.gpu} · {shape}: {describe(described)} · each bar is what the toggle adds, "
         f"averaged over all orders of switching the toggles on; all bars together are the whole "
         f"gain · whiskers: {summary.confidence:.0%} interval of the bar's length · "
         f"{summary.cache} L2 · {summary.date}")
-    labels = [style.wrap_evenly(figure, row["label"], style.ROW_PT, 3.2) for row in rows]
-    labels.append(["all together"])
-    labels_in = max(style.width_in(figure, line, style.ROW_PT)
-                    for lines in labels for line in lines)
+    labels, labels_in = style.label_rows(figure, [*(row["label"] for row in rows), "all together"],
+                                         3.2)
     axes_in = len(labels) * _ROW_IN
     figure.set_size_inches(style.WIDTH_IN, heading.height_in + 0.25 + axes_in + _AXIS_IN)
     left = style.MARGIN_IN + labels_in + 0.2
@@ -68,18 +64,10 @@ def draw(summary, shape):
         end += row["log"]
     pad = 0.02 * (max(ends) - min(ends)) or 0.01
     low, high = math.exp(min(ends) - pad), math.exp(max(ends) + pad)
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.axvline(1, color=style.INK, linewidth=1.2, zorder=1)
+    style.gain_rows(axes, len(labels), low, high)
     axes.xaxis.set_major_locator(ticker.FixedLocator(_ticks(figure, low, high, width)))
-    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}×"))
     axes.xaxis.set_minor_locator(ticker.NullLocator())
     axes.set_xlabel("gain over the background (log scale, further right is faster)")
-    for y in range(0, len(labels), 2):
-        axes.axhspan(y - 0.5, y + 0.5, color=style.BAND, linewidth=0, zorder=0)
 
     def annotate(x, y, text):
         axes.annotate(text, (x, y), xytext=(8, 0), textcoords="offset points", ha="left",
@@ -102,7 +90,6 @@ def draw(summary, shape):
     axes.barh(len(rows), math.exp(total) - 1, left=1, height=0.56, color=style.MUTED_INK, zorder=2)
     annotate(math.exp(max(total, 0)), len(rows), times(math.exp(total)))
     for y, lines in enumerate(labels):
-        axes.text(-0.2 / width, y, "\n".join(lines), ha="right", va="center",
-                  transform=axes.get_yaxis_transform(), linespacing=style.LINE_SPACING)
+        style.label_row(axes, -0.2 / width, y, lines, transform=axes.get_yaxis_transform())
     heading.draw(figure)
     return figure

@@ -52,13 +52,16 @@ std::string PooledText(const summary::Pooled& read) {
     ++verdicts[c.verdict];
   }
   for (const summary::PooledComparison& c : pooled.comparisons) {
-    absl::StrAppend(&text,
-                    Row(c.toggle, c.shape, absl::StrCat(c.boards.size()),
-                        FormatRatioNumber(c.mean_of_boards.value), IntervalOf(c.same_board),
-                        IntervalOf(c.another_board), absl::StrFormat("%.2f", c.gate), c.verdict));
+    absl::StrAppend(&text, Row(c.toggle, c.shape, absl::StrCat(c.boards.size()),
+                               FormatRatioNumber(c.mean_of_boards.value), IntervalOf(c.same_board),
+                               IntervalOf(c.another_board_adjusted),
+                               absl::StrFormat("%.2f", c.gate), c.verdict));
     std::vector<std::string> more;
     if (gpus.size() > 1) more.push_back(c.gpu);
     if (times_judged[{c.gpu, c.toggle, c.shape}] > 1) more.push_back(absl::StrCat("on ", c.base));
+    if (c.boards_to_decide) {
+      more.push_back(absl::StrCat(*c.boards_to_decide, " boards that say the same would decide"));
+    }
     if (!more.empty()) absl::StrAppend(&text, "    ", absl::StrJoin(more, ", "), "\n");
   }
   std::vector<std::string> counts;
@@ -66,12 +69,12 @@ std::string PooledText(const summary::Pooled& read) {
   absl::StrAppend(&text, "\n", Count(static_cast<int64_t>(pooled.comparisons.size()), "comparison"),
                   " of ", Count(pooled.n_records, "record"), ": ",
                   counts.empty() ? "none can be pooled" : JoinWords(counts), ".\n");
-  absl::StrAppendFormat(
-      &text,
-      "Intervals at %.0f%%: of another record of the same board, and of a record of another board "
-      "of the kind.\nVerdicts are on the latter, at the false coverage rate of each claim. How "
-      "boards differ, from the ledger:\n",
-      100 * pooled.confidence);
+  absl::StrAppendFormat(&text,
+                        "Same board: the effect in the conditions of a record, at %.0f%%. Another "
+                        "board: what a record of another board of the\nkind would say, at the "
+                        "level of the claim's family (%.0f%% or more, by the false coverage rate); "
+                        "the verdict rests on it.\nHow boards differ, from the ledger:\n",
+                        100 * pooled.confidence, 100 * pooled.confidence);
   absl::StrAppend(&text, SpreadText(pooled.spreads));
   for (const auto& [why, count] : pooled.left_out) {
     absl::StrAppend(&text, "Left out: ", count, " of ", why, ".\n");
@@ -114,13 +117,13 @@ std::string CoverageText(const summary::Coverage& coverage) {
   }
   absl::StrAppendFormat(
       &text,
-      "\nHow often the %.0f%% interval for another board contains what the record of a board says "
-      "that neither the\ninterval nor the spread between boards knew, by the boards that the "
-      "interval rests on and by the size of the effect there: %d boards, %s. The spread of "
+      "\nHow often the %.0f%% interval for another board contains the result of a left-out board, "
+      "which neither the\ninterval nor the spread between boards used. Rows: by the number of "
+      "boards behind the interval, and by the size of\nthe effect; %d boards, %s. The spread of "
       "all boards:\n",
       100 * coverage.confidence, coverage.n_boards, Count(coverage.n_records, "record"));
   absl::StrAppend(&text, SpreadText(coverage.spreads),
-                  "\nHow far two records of one comparison lie apart:\n");
+                  "\nDifference between two records of one comparison:\n");
   absl::StrAppendFormat(&text, "%-8s  %-11s  %6s  %7s  %7s  %s\n", "board", "regime", "pairs",
                         "median", "rms", "median by the records' own errors");
   for (const summary::RecordDifferences& each : coverage.differences) {

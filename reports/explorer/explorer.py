@@ -29,6 +29,8 @@ PLACE = "/* data */"
 # Ratios are kept as whole parts of this size, a tenth of the smallest effect that counts: the claim's
 # own ratio is near all of them, so what they have more or less than it takes few digits.
 RATIO_PARTS = 10_000
+# Their reason says in words what interval, level, gate and times in their columns say.
+DECIDED = ("ADOPT", "NEUTRAL", "REAL_BELOW_GATE", "REGRESSION")
 
 
 def timings(record):
@@ -64,6 +66,13 @@ def ratios(claim, times):
     return list(of_process.values())
 
 
+def shortened(claim):
+    """Its figures with five digits, a tenth of what pages show and a part of RATIO_PARTS, and no reason
+    that its columns state."""
+    short = {key: float(f"{value:.5g}") if isinstance(value, float) else value for key, value in claim.items()}
+    return short | ({"reason": ""} if claim["verdict"] in DECIDED else {})
+
+
 def packed(claims):
     """The cells by column, in which a text stands once and is a number wherever it recurs."""
     texts = {}
@@ -81,7 +90,7 @@ def page(claims, records):
     """The page's text. claims: rows of `warpledger techniques --claims`; records: theirs."""
     by_name = {record.name: record for record in records}
     times_of, rows = {}, []
-    for claim in claims:
+    for claim in map(shortened, claims):
         name = claim["record"]
         if name not in by_name:
             raise record_files.RecordError(f"{name} is not among the records: no samples of it")

@@ -130,15 +130,14 @@ std::string RenderCalibration(const CalibrationSummary& read, const RenderOption
   const std::string confidence = FormatPercent(statistics.confidence);
   const std::string delta = FormatPercent(statistics.neutral_delta);
 
-  std::string out =
-      Cat("# Calibration of the verdicts on ", provenance.run.gpu.name, ", ",
-          provenance.run.created_utc.substr(0, 10), "\n\nWritten from the record `", summary.run_id,
-          "` by `warpledger report`; edit the record or the renderer, never this page.\n\n");
+  std::string out = Cat("# Calibration of the verdicts on ", provenance.run.gpu.name, ", ",
+                        provenance.run.created_utc.substr(0, 10), "\n\nWritten from the record `",
+                        summary.run_id, "` by `warpledger report`.\n\n");
   if (!options.kernel_source_sha256.empty() &&
       options.kernel_source_sha256 != provenance.run.kernel_source_sha256) {
     out +=
-        "> **Warning: this record is older than the kernels.** Their sources changed since. What "
-        "is calibrated here is the sampling and the verdicts, on a kernel as it was then.\n\n";
+        "> **Warning: this record is older than the kernels.** Their sources changed since. This "
+        "page calibrates the sampling and the verdicts, with a kernel as it was then.\n\n";
   }
   const int64_t missing = provenance.blocks_missing;
   const int64_t blocks = provenance.blocks_planned - missing;
@@ -148,9 +147,9 @@ std::string RenderCalibration(const CalibrationSummary& read, const RenderOption
            " groups of processes are left out.\n\n");
   }
   Append(&out,
-         "How often does the ledger say something false, and what does it overlook? Here the "
-         "truth is known: the same kernel under many names, some of them slowed by a known "
-         "delay, sampled and judged as any run is. What that leaves out: [below](#",
+         "How often is a verdict false, and which effects are overlooked? A calibration knows the "
+         "true effects: it times the same kernel under many names, some of them slowed by a known "
+         "delay, and judges the samples like any run. [What it does not cover](#",
          kRunToRunAnchor, ").\n\n", TargetTable(summary), PooledSentence(summary, runs.families),
          "\n![Power, A/A ratios and p-values](", options.picture_prefix, "calibration.svg)\n\n");
 
@@ -159,12 +158,12 @@ std::string RenderCalibration(const CalibrationSummary& read, const RenderOption
          " µs; an empty kernel takes ", FormatUs(kernel.floor_us), " µs).\n\n");
   if (const int64_t invalid = aa.invalid_trials; invalid > 0) {
     Append(&out, "- INVALID: ", invalid, " of ", aa.trials,
-           " trials, which stand in no rate, and neither do families that have one.\n");
+           " trials. They count in no rate, nor do families that contain one.\n");
   }
-  Append(&out, "- False verdicts, any but NEUTRAL and INCONCLUSIVE: **",
+  Append(&out, "- False verdicts (all except NEUTRAL and INCONCLUSIVE): **",
          RateText(aa.false_verdicts), "** judged alone, ", RateText(aa.false_verdicts_in_family),
          " at the false coverage rate of families of ", aa.family_size,
-         "; families with one: ", RateText(aa.families_with_false_verdict), ".\n");
+         "; families with a false verdict: ", RateText(aa.families_with_false_verdict), ".\n");
   Append(&out, "- The ", confidence, " interval contains 1 in ",
          RateText(aa.intervals_holding_truth), ": its coverage on this GPU.\n");
   Append(&out, "- Verdicts: ", CountsText(aa.verdicts), " alone; ",
@@ -184,24 +183,27 @@ std::string RenderCalibration(const CalibrationSummary& read, const RenderOption
     invalid += plant.invalid_trials;
   }
   if (invalid > 0) {
-    Append(&out, invalid, " of ", planted, " trials are INVALID and stand in no rate.\n\n");
+    Append(&out, invalid, " of ", planted, " trials are INVALID and count in no rate.\n\n");
   }
   Append(
-      &out, "Below ", delta, " NEUTRAL is the right answer, and at ", delta,
-      " verdicts part by chance: that is the rule's border. Where the level is too strict to show "
-      "that a slow-down is below ",
-      delta, ", REGRESSION remains, which is true as well. \"Strictest level\" is ",
-      "that of a family of ", statistics.family_size,
-      " verdicts of which none other decides. Trials are judged for this board, whose truth is "
-      "known; verdicts of a run are for boards of its kind. Rates come with 95% intervals "
+      &out, "Below ", delta, " NEUTRAL is the right verdict. At ", delta,
+      ", the border of the rule, chance decides between verdicts. If the level is too strict to "
+      "show that a slow-down is below ",
+      delta,
+      ", the verdict is REGRESSION, which is also true. “Strictest level” is the level of a "
+      "family of ",
+      statistics.family_size,
+      " verdicts in which no other verdict decides. Trials are judged for this board, whose true "
+      "effect is known; verdicts of a run are for boards of its kind. Rates have 95% intervals "
       "(Clopper–Pearson).\n\n");
 
   if (const summary::PlantedIntervals& held = summary.planted_intervals; held.of > 0) {
     Append(&out, "Over all sizes together, the ", confidence,
-           " interval contains the achieved size in ", RateText(held), ". If it did so in ",
-           confidence, " of independent trials, so few would be seen with probability ",
+           " interval contains the achieved size in ", RateText(held),
+           ". If the true coverage were ", confidence,
+           " and trials were independent, so few would be seen with probability ",
            FormatSignificant(held.chance_of_as_few, 2),
-           "; trials of one group are not quite independent.\n\n");
+           ". Trials of one group are not fully independent.\n\n");
   }
   Append(&out,
          RunToRunSection({.shape = shape,
@@ -213,29 +215,32 @@ std::string RenderCalibration(const CalibrationSummary& read, const RenderOption
                           .mde_percent = aa.mde_percent_p50},
                          runs),
          "\n");
-  Append(&out, "## How it was done\n\n- A trial is what `warpledger run` spends on a verdict: ",
+  Append(&out,
+         "## How it was done\n\n- A trial has as many samples as `warpledger run` takes for "
+         "a verdict: ",
          trial_processes, " processes of ", trial_blocks,
-         " blocks, a sample of each arm per block, in random order. ", Count(groups, "group"),
-         " of ", trial_processes, " processes gave one trial of each pair each.\n");
+         " blocks, with one sample of each arm per block, in random order. Each of ",
+         Count(groups, "group"), " of ", trial_processes,
+         " processes gave one trial of each pair.\n");
+  Append(
+      &out,
+      "- All arms are one kernel instance, each with its own graph. So the rules on machine code "
+      "are not applied; they would call such pairs INVALID.\n");
   Append(&out,
-         "- All arms are one kernel instance, each with a graph of its own, so the rules on "
-         "machine code are left out: they call such pairs INVALID before any timing counts.\n");
-  Append(&out,
-         "- No two A/A trials share a sample, nor do two trials of one planted size. A planted "
-         "arm is judged against a null arm of its own, which may also stand in an A/A trial or "
-         "in a trial of another size; trials of one group share their processes and blocks, "
-         "so what moves all arms alike is common to them.\n");
+         "- No two A/A trials share a sample, nor do two trials of one planted size. Each planted "
+         "arm is judged against its own null arm, which may also be part of an A/A trial or of a "
+         "trial of another size. Trials of one group share their processes and blocks, so "
+         "influences on all arms are common to them.\n");
   Append(&out, "- A slow-down is planted at the end of a replay, once per ", kernel.launches_low,
          kernel.launches_low == kernel.launches_high ? std::string()
                                                      : Cat(" to ", kernel.launches_high),
-         " launches: one thread that waits a fixed number of SM clock cycles, set before the first "
-         "block. \"Achieved\" is the median over all pairs of that size; \"by the delay alone\" is "
-         "the "
-         "delay's own time, from replays of nothing else in the same blocks, over the replay's. "
-         "Neither uses the other.\n");
+         " launches: one thread waits a fixed number of SM clock cycles, set before the first "
+         "block. “Achieved” is the mean over "
+         "processes of the median of their pairs of that size. “By the delay alone” is the "
+         "time of the delay, from replays of only the delay in the same blocks, divided by the "
+         "time of the replay. The two figures are independent.\n");
   Append(&out, "- Each process checked its arms against the FP64 reference: ", provenance.checks,
-         " checks, none wrong (one that is ends a "
-         "calibration).\n\n");
+         " checks, none wrong (a wrong result ends a calibration).\n\n");
   Append(&out, "Every trial is in the record's `summary.json`.\n\n## Provenance\n\n",
          ProvenanceTable(ablations::ToJson(provenance)));
   return out;

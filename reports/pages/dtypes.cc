@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "reports/model/describe.h"
+#include "reports/model/lists.h"
 #include "reports/model/plain.h"
 #include "reports/model/text.h"
 #include "reports/pages/pages.h"
@@ -100,11 +101,7 @@ std::string RoundedPercent(double part) { return absl::StrFormat("%#.3g%%", 100 
 
 std::vector<std::string> InputsOf(const std::vector<Cell>& cells) {
   std::vector<std::string> found;
-  for (const Cell& cell : cells) {
-    if (std::find(found.begin(), found.end(), cell.inputs) == found.end()) {
-      found.push_back(cell.inputs);
-    }
-  }
+  for (const Cell& cell : cells) AddOnce(cell.inputs, &found);
   return found;
 }
 
@@ -129,10 +126,9 @@ std::vector<int> Shown(const std::vector<int>& lengths) {
 
 const Cell* Find(const Study& study, const std::string& inputs, const std::string& scheme,
                  int seq) {
-  for (const Cell& cell : study.cells) {
-    if (cell.inputs == inputs && cell.scheme == scheme && cell.seq == seq) return &cell;
-  }
-  return nullptr;
+  return FindIn(study.cells, [&](const Cell& cell) {
+    return cell.inputs == inputs && cell.scheme == scheme && cell.seq == seq;
+  });
 }
 
 std::string ErrorTable(const Study& study, const std::string& inputs) {
@@ -214,23 +210,25 @@ absl::StatusOr<std::string> RenderDtypes(const nlohmann::ordered_json& record) {
   const std::vector<int> lengths = Lengths(study.cells);
   std::string page = "# K and V in fewer bits: error against length\n\n";
   Append(
-      &page, "A study on the CPU (run `", study.run_id, "`, ", study.created_utc.substr(0, 10),
-      ", seed ", study.seed, "): ", study.heads, " heads of head_dim ", study.head_dim, ", ",
-      study.rows_per_head, " query rows of each, ", lengths.front(), " to ", lengths.back(),
-      " keys. No GPU and no kernel of ours is in it: it says what a format costs before anybody "
-      "writes a kernel.\n\n"
-      "The error is that of O computed from the stored K and V, against O in FP64 from the fp16 "
-      "ones. With products in FP64 it is the storage's own; with products in fp16 the scores, P "
-      "and O are rounded to fp16 too. Percentages are root mean squares over those of O, which "
-      "shrinks with the number of keys. A block is ",
+      &page,
+      "This study computes on the CPU the error that a number format of K and V causes, "
+      "before anybody writes a kernel (run `",
+      study.run_id, "`, ", study.created_utc.substr(0, 10), ", seed ", study.seed, "). It has ",
+      study.heads, " heads of head_dim ", study.head_dim, ", ", study.rows_per_head,
+      " query rows per head, and ", lengths.front(), " to ", lengths.back(),
+      " keys.\n\n"
+      "The error compares O from the stored K and V with O in FP64 from the fp16 K and V. With "
+      "products in FP64 only the storage causes error; with products in fp16 the scores, P and O "
+      "are rounded to fp16 too. Percentages are the root mean square of the error divided by that "
+      "of O, which shrinks with the number of keys. A block is ",
       study.block_keys,
       " keys.\n\n"
-      "**Mixed** is what the L4 notes call FP8 K and V with fp16 scores: K and V are stored in 8 "
-      "bits and widened to fp16, in which everything is multiplied. All kernels of ours with "
-      "8-bit K and V in the mma family are mixed (`mma_kv_dtype`, a scale per head; with "
-      "`mma_kv_block_scale`, per K/V tile): codes are widened in registers, and P is fp16; "
-      "scores and sums are fp32 there, where the mixed rows here round scores too. "
-      "`wgmma_fp8` alone isn't: both operands of its products are FP8, so that Q and P are "
+      "**Mixed** is the scheme that the L4 notes call FP8 K and V with fp16 scores: K and V are "
+      "stored in 8 bits and widened to fp16, and all products are in fp16. Our kernels of the mma "
+      "family with 8-bit K and V are mixed (`mma_kv_dtype` with a scale per head, "
+      "`mma_kv_block_scale` with a scale per K/V tile). They widen codes in registers, and P is "
+      "fp16; their scores and sums are fp32, while the mixed rows here round scores too. "
+      "`wgmma_fp8` alone isn't mixed: both operands of its products are FP8, so Q and P are "
       "rounded to E4M3 as well, which no row here does.\n\n"
       "![Error against length](dtypes.svg)\n\n");
   for (const std::string& inputs : InputsOf(study.cells)) {
@@ -242,15 +240,15 @@ absl::StatusOr<std::string> RenderDtypes(const nlohmann::ordered_json& record) {
          AllFinite(study) ? Cat("No scheme above has one, at any of ", lengths.size(),
                                 " lengths and on any inputs. ")
                           : "Some schemes above have one. ",
-         "Below, kernels that are wrong in one way each: query rows with a NaN or an infinity, by "
-         "number of keys.\n\n",
+         "Each row of this table is a kernel with one mistake. It counts query rows with a NaN or "
+         "an infinity, by number of keys.\n\n",
          MistakeTable(study), "\n");
   const std::vector<std::string> beginning = BeginningAt(study, 512);
   if (beginning.empty()) {
     Append(&page, "None of them begins at 512 keys.\n");
   } else {
     Append(&page, "Fine up to 256 keys and broken at 512: ", JoinWords(beginning),
-           ". What it means: [decision 0015](../decisions/0015-data-types.md).\n");
+           ". [Decision 0015](../decisions/0015-data-types.md) draws the conclusions.\n");
   }
   return page;
 }

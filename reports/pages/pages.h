@@ -77,8 +77,12 @@ inline constexpr char kStandingsFile[] = "standings.md";
 inline constexpr char kStandingsPicture[] = "throughput";
 
 struct Standings {
-  std::string page;    // Markdown
-  std::string readme;  // its tables, for a README; links begin with `options.picture_prefix`
+  std::string page;  // Markdown
+  // For a README; links begin with `options.picture_prefix`. The ratio of contenders alone comes
+  // first, of this GPU or of another one; what arms in turn give is said where this GPU has none.
+  std::string readme_picture;
+  std::string readme_alone;
+  std::string readme_rest;
   // Positions of the summaries whose series of lengths in fp16 the picture joins, in rising order;
   // none: there is no picture.
   std::vector<size_t> pictured;

@@ -13,6 +13,7 @@
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/counters.h"
 #include "reports/model/describe.h"
+#include "reports/model/lists.h"
 #include "reports/model/plain.h"
 #include "reports/model/staleness.h"
 #include "reports/model/text.h"
@@ -88,9 +89,7 @@ struct ProfilePage {
   std::vector<std::string> TimedIn(const std::string& shape) const {
     std::vector<std::string> out;
     for (const TimedProfile* profile : At(shape)) {
-      if (profile->timed_in && std::find(out.begin(), out.end(), *profile->timed_in) == out.end()) {
-        out.push_back(*profile->timed_in);
-      }
+      if (profile->timed_in) AddOnce(*profile->timed_in, &out);
     }
     return out;
   }
@@ -290,15 +289,15 @@ std::string ClaimSection(const ProfilePage& page) {
   int read = 0;
   std::string claims;
   for (const summary::ProfiledStep& step : page.summary.steps) {
-    const auto row =
-        std::find_if(std::begin(sdpa::kToggles), std::end(sdpa::kToggles),
-                     [&](const sdpa::ToggleRow& each) { return each.id == step.toggle; });
-    if (row == std::end(sdpa::kToggles)) continue;
+    const sdpa::ToggleRow* row =
+        FindIn(sdpa::kToggles, [&](const auto& each) { return each.id == step.toggle; });
+    if (row == nullptr) continue;
     const sdpa::CounterClaim& claim = row->counter_claim;
     const Counter* counter = FindCounter(claim.counter);
     if (counter == nullptr) continue;
     Append(&claims, "- ", Code(step.toggle), ": ", row->claim,
-           row->predicted.blind ? " Guessed before: " : " Guessed after prototypes: ",
+           row->predicted.blind ? " Predicted before the first run: "
+                                : " Predicted after prototypes: ",
            row->predicted.why, row->prior.text.empty() ? "" : Cat(" ", row->prior.text, "."), "\n");
     for (const std::string& shape : page.shapes) {
       const TimedProfile* base = page.Find(step.base, shape);
@@ -319,13 +318,12 @@ std::string ClaimSection(const ProfilePage& page) {
   }
   if (read == 0) return "";
   return Cat(
-      "## What was guessed, and what the counters say\n\nEach toggle names a mechanism; if it is "
-      "at work, a counter must move. ",
+      "## Do the counters confirm the mechanisms?\n\nEach toggle names a mechanism; if it works, "
+      "a certain counter must move. ",
       held, " of ", Count(read, "reading"), " moved as the claim says (by more than ",
       FormatPercent(kUnmoved),
-      "); the last column names the other counter that moved most. A counter that moved as claimed "
-      "shows the mechanism, not that it paid: that is what "
-      "verdicts are for.\n\n",
+      "). The last column names the other counter that moved most. A counter that moved as claimed "
+      "shows that the mechanism works; only verdicts show whether it paid.\n\n",
       table.ToMarkdown(), "\n", claims);
 }
 
@@ -348,10 +346,10 @@ std::string Findings(const ProfilePage& page, const std::string& shape) {
   if (records.size() < 2) return out;
   std::vector<std::string> names;
   for (const std::string& run : records) names.push_back(Code(run));
-  return Cat(out, "\n> Its times are of ", Count(static_cast<int64_t>(records.size()), "record"),
-             ", of boards and clocks of their own, so that two of them in one column say little of "
-             "which kernel is faster: ",
-             JoinWords(names), ", as `timed in` says.\n\n");
+  return Cat(out, "\n> Its times come from ", Count(static_cast<int64_t>(records.size()), "record"),
+             " with different boards and clocks (column `timed in`), so times in one column don't "
+             "show which kernel is faster: ",
+             JoinWords(names), ".\n\n");
 }
 
 // What was profiled, on one kind of GPU.
@@ -387,16 +385,13 @@ std::string RenderProfileReport(const ProfileSummary& read, const RenderOptions&
   }
   const ablations::ProfileInfo& provenance = summary.provenance;
   const std::string prefix = options.picture_prefix;
-  std::string out =
-      Cat("# What bounds each kernel, on ", summary.gpu.name, ", ",
-          provenance.created_utc.substr(0, 10), "\n\nWritten from the record `", provenance.run_id,
-          "` by `warpledger report`; edit the record or the renderer, never this "
-          "page.\n\n");
+  std::string out = Cat("# What bounds each kernel, on ", summary.gpu.name, ", ",
+                        provenance.created_utc.substr(0, 10), "\n\nWritten from the record `",
+                        provenance.run_id, "` by `warpledger report`.\n\n");
   const Staleness staleness = StalenessOf(page, options);
   if (staleness.IsStale()) {
     Append(&out, "> **Warning: this record is older than the kernels.** Since it was made, ",
-           WhatChanged(staleness),
-           ". Counters of what changed are of other code than this tree's.\n\n");
+           WhatChanged(staleness), ". Counters of these are of older code than this tree's.\n\n");
   }
   if (const std::string harmless = HarmlessChanges(staleness); !harmless.empty()) {
     Append(&out, harmless, "\n\n");
@@ -404,19 +399,19 @@ std::string RenderProfileReport(const ProfileSummary& read, const RenderOptions&
   for (const std::string& shape : page.shapes) Append(&out, Findings(page, shape));
   Append(
       &out,
-      "\nOne launch of each variant under Nsight Compute, clocks and caches left alone. A "
-      "profiler changes times, so times are those of records of samples of the very same "
-      "machine code under the same toggles of its launch, of the whole call where a second kernel "
-      "joins parts; “",
+      "\nNsight Compute profiled one launch of each variant, without control of clocks and caches. "
+      "A profiler changes times, so times come from other records: of the same machine code with "
+      "the same launch toggles. If a second kernel combines partial results, the time is that of "
+      "the whole call. “",
       kNone,
-      "” where there is none.\n\n## Bottlenecks\n\n`SMs busy`: share of the launch in "
-      "which the average SM had work. `warps`: resident warps of those that fit. `issue`, pipes "
-      "and L1: percent of their peak while the SM had work; L2 and DRAM: of the whole launch. "
-      "`conflicts`: share of the passes through shared memory that bank conflicts add. "
-      "**Bound by**: the SMs without work, where the average one has some for less than ",
-      FormatPercent(kIdlePercent / 100), " of the launch; else the busiest unit, from ",
+      "”: there is no such record.\n\n## Bottlenecks\n\n`SMs busy`: share of the launch in "
+      "which the average SM had work. `warps`: resident warps, in percent of those that fit. "
+      "`issue`, pipes and L1: percent of their peak while the SM had work. L2 and DRAM: percent of "
+      "their peak over the whole launch. `conflicts`: share of the passes through shared memory "
+      "that bank conflicts add. **Bound by**: idle SMs, if the average SM has work for less than ",
+      FormatPercent(kIdlePercent / 100), " of the launch; else the busiest unit, if it reaches ",
       FormatPercent(kBusyPercent / 100),
-      " of its peak; else latency, with the first reason why warps stall.\n");
+      " of its peak; else latency, with the most frequent reason why warps stall.\n");
   for (const std::string& shape : page.shapes) {
     Append(&out, "\n", Code(shape), ":\n\n", BottleneckTable(page, shape));
   }
@@ -425,10 +420,11 @@ std::string RenderProfileReport(const ProfileSummary& read, const RenderOptions&
   if (summary.ceilings.empty()) {
     out += "No microbenchmarks are recorded beside this record, so there are no roofs.\n";
   } else {
-    Append(&out, "Roofs are measured, not quoted; rates per clock are taken at the maximum clock, ",
-           FormatSignificant(summary.gpu.max_sm_clock_mhz, 4), " MHz:\n\n", CeilingTable(page),
-           "\nA kernel's roof is the lowest of its arithmetic's, L2's and DRAM's, which binds "
-           "nothing where inputs stay in L2 between launches. The picture has no roof of DRAM.\n");
+    Append(
+        &out, "Roofs are measured; rates per clock are converted at the maximum clock, ",
+        FormatSignificant(summary.gpu.max_sm_clock_mhz, 4), " MHz:\n\n", CeilingTable(page),
+        "\nA kernel's roof is the lowest of the roofs of its arithmetic, of L2 and of DRAM. DRAM "
+        "is no limit if inputs stay in L2 between launches. The picture has no roof of DRAM.\n");
   }
   for (const std::string& shape : page.shapes) {
     Append(&out, "\n", Code(shape), ":\n\n", RooflineTable(page, shape));
@@ -438,7 +434,8 @@ std::string RenderProfileReport(const ProfileSummary& read, const RenderOptions&
     Append(&out, "![Stalls at ", shape, "](", prefix, "profile_stalls_", PlainName(shape),
            ".svg)\n\n");
   }
-  Append(&out, "Shares are of all cycles of resident warps, those that issue included.\n",
+  Append(&out,
+         "Shares are percentages of all cycles of resident warps, including cycles that issue.\n",
          StallLegend(page));
   for (const std::string& shape : page.shapes) {
     Append(&out, "\n", Code(shape), ":\n\n", StallTable(page, shape));

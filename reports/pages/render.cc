@@ -59,16 +59,15 @@ std::string Title(const Summary& summary) {
 
 std::string RenderReport(const Summary& summary, const RenderOptions& options) {
   const bool ladder = summary.design == kLadder;
-  std::string out =
-      Cat("# ", Title(summary), " on ", summary.provenance.gpu.name,
-          summary.IsCold() ? " with a cold L2" : "",
-          summary.provenance.alone ? ", each arm alone" : "", ", ", Date(summary),
-          "\n\nWritten from the record `", summary.run_id, "` (design `", summary.design,
-          "`) by `warpledger report`; edit the record or the renderer, never this page.\n\n");
+  std::string out = Cat("# ", Title(summary), " on ", summary.provenance.gpu.name,
+                        summary.IsCold() ? " with a cold L2" : "",
+                        summary.provenance.alone ? ", each arm alone" : "", ", ", Date(summary),
+                        "\n\nWritten from the record `", summary.run_id, "` (design `",
+                        summary.design, "`) by `warpledger report`.\n\n");
   if (summary.IsCold()) {
     out +=
-        "Launches rotate over so many input sets that each finds its own gone from the L2, so no "
-        "time here can be set beside one of a record with a warm L2.\n\n";
+        "Launches rotate over so many input sets that no launch finds its inputs in the L2. So no "
+        "time here can be compared with a time of a record with a warm L2.\n\n";
   }
   const Staleness staleness = StalenessOf(summary, options);
   const std::string warning = WarningSection(summary, staleness);
@@ -79,7 +78,7 @@ std::string RenderReport(const Summary& summary, const RenderOptions& options) {
   if (summary.provenance.alone) {
     for (const std::string& section :
          {AloneSection(summary), ThroughputSection(summary, options.picture_prefix),
-          ControlSection(summary)}) {
+          ControlSection(summary), UndecidedSection(summary)}) {
       if (!section.empty()) Append(&out, section, "\n");
     }
     return out + ProvenanceSection(summary);
@@ -93,7 +92,7 @@ std::string RenderReport(const Summary& summary, const RenderOptions& options) {
           SmallShapesSection(summary, options.picture_prefix), BesidePeersSection(summary),
           PlainReadSection(summary), DesignTables(summary), ErrorSection(summary),
           IsolatedSection(summary), ControlSection(summary), is_study ? ToggleSection(summary) : "",
-          StatisticsSection(summary)}) {
+          UndecidedSection(summary), StatisticsSection(summary)}) {
       if (!section.empty()) Append(&out, section, "\n");
     }
     return out + ProvenanceSection(summary);
@@ -103,7 +102,8 @@ std::string RenderReport(const Summary& summary, const RenderOptions& options) {
         PictureSection(summary, options.picture_prefix), LadderSection(summary),
         ThroughputSection(summary, options.picture_prefix), ErrorSection(summary),
         IsolatedSection(summary), PeerSection(summary), FloorSection(summary),
-        ControlSection(summary), ToggleSection(summary), StatisticsSection(summary)}) {
+        ControlSection(summary), ToggleSection(summary), UndecidedSection(summary),
+        StatisticsSection(summary)}) {
     if (!section.empty()) Append(&out, section, "\n");
   }
   return out + ProvenanceSection(summary);

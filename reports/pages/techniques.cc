@@ -10,6 +10,7 @@
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/measured_claims.h"
 #include "reports/model/describe.h"
+#include "reports/model/lists.h"
 #include "reports/model/records.h"
 #include "reports/model/summary.h"
 #include "reports/model/text.h"
@@ -34,16 +35,11 @@ std::vector<ShapeGroup> GroupShapes(const std::vector<ReadRecord>& records) {
     for (const Shape& shape : record.summary.shapes) {
       if (!shape.attention) continue;
       const Attention& of = *shape.attention;
-      auto group = std::find_if(groups.begin(), groups.end(), [&](const ShapeGroup& g) {
+      ShapeGroup* group = FindIn(groups, [&](const ShapeGroup& g) {
         return g.head_dim == of.head_dim && g.causal == of.causal;
       });
-      if (group == groups.end()) {
-        groups.push_back({of.head_dim, of.causal, {}});
-        group = groups.end() - 1;
-      }
-      if (std::find(group->names.begin(), group->names.end(), shape.name) == group->names.end()) {
-        group->names.push_back(shape.name);
-      }
+      if (group == nullptr) group = &*groups.insert(groups.end(), {of.head_dim, of.causal, {}});
+      AddOnce(shape.name, &group->names);
     }
   }
   std::stable_sort(groups.begin(), groups.end(), [](const ShapeGroup& a, const ShapeGroup& b) {
@@ -80,9 +76,8 @@ std::vector<const sdpa::ToggleRow*> TogglesOf(Family family) {
   std::vector<const sdpa::ToggleRow*> out;
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.control) continue;
-    const auto first = std::find_if(std::begin(kFamilies), std::end(kFamilies),
-                                    [&](Family f) { return Includes(row.families, f); });
-    if (first != std::end(kFamilies) && *first == family) out.push_back(&row);
+    const Family* first = FindIn(kFamilies, [&](Family f) { return Includes(row.families, f); });
+    if (first != nullptr && *first == family) out.push_back(&row);
   }
   return out;
 }
@@ -92,10 +87,9 @@ std::vector<std::vector<const sdpa::ToggleRow*>> TogglesByTechnique() {
   std::vector<std::vector<const sdpa::ToggleRow*>> out;
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.control) continue;
-    const auto same = std::find_if(out.begin(), out.end(), [&](const auto& rows) {
-      return TechniquePath(*rows[0]) == TechniquePath(row);
-    });
-    if (same == out.end()) {
+    auto* same = FindIn(
+        out, [&](const auto& rows) { return TechniquePath(*rows[0]) == TechniquePath(row); });
+    if (same == nullptr) {
       out.push_back({&row});
     } else {
       same->push_back(&row);
@@ -141,12 +135,11 @@ std::string FamilySection(const std::vector<ReadRecord>& records, Family family,
 Page IndexPage(const std::vector<ReadRecord>& records) {
   std::string out = Cat(
       "# Techniques on ", records[0].summary.provenance.gpu.name,
-      "\n\nEvery toggle of the registry, and what each design says of it at each shape. Written "
-      "from the newest record of each design by `warpledger techniques`; edit the registry, the "
-      "records or the renderer, never this page.\n\nA technique links to its page, a design to "
-      "its report. A ratio is time(without) / time(with): above 1 is faster. Where a design "
-      "judges a technique more than once at a shape, verdicts are counted and ratios span from "
-      "the least to the greatest.\n");
+      "\n\nAll verdicts on each toggle of the registry, by design and shape. A technique links to "
+      "its page, a design to its report. A ratio is time(without) / time(with): above 1 is faster. "
+      "If a design judges a technique several times at a shape, the cell counts the verdicts and "
+      "shows the smallest and the largest ratio. [Questions and answers](README.md) sum this up. "
+      "`warpledger techniques` writes this page from the newest record of each design.\n");
   const std::vector<ShapeGroup> groups = GroupShapes(records);
   for (const Family family : kFamilies) {
     Append(&out, "\n## The ", FamilyTitle(family), " (family `", sdpa::FamilyName(family), "`)\n",

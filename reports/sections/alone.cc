@@ -137,11 +137,11 @@ std::string AloneSection(const Summary& summary) {
       &out, "## How to read this page\n\nEach contender ran by itself, replay after replay: ",
       FormatSignificant(plan.settle_s, 2), " s before it was timed and at least ",
       FormatSignificant(plan.window_s, 2),
-      " s while it was, in rounds of which each second one is the mirror of the one before. So "
-      "its clock is the one that its own power allows. Ratios are base / candidate or peer / "
-      "ours, above 1 the candidate or ours is better; intervals are of this board. The SM clock "
-      "is the mean by the SMs' own counters, of peers too. Watts are joules between two steps of "
-      "NVML's energy counter over the time between them");
+      " s while it was. Its clock is therefore the one that its own power allows. Rounds change "
+      "direction: each second round is the mirror of the one before. Ratios are base / candidate "
+      "or peer / ours: above 1 the candidate, or ours, is better. Intervals are for this board. "
+      "The SM clock is the mean of the SMs' own counters, for peers too. Watts are the joules "
+      "between two steps of NVML's energy counter, divided by the time between them");
   if (const std::optional<double>& ratio = summary.provenance.energy_over_power) {
     Append(&out, ": in the median ", FormatRatioNumber(ratio),
            " times NVML's reading of the power at a visit's end");

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "reports/model/arm_names.h"
 #include "reports/model/derived/code_change.h"
+#include "reports/model/derived/measured_claims.h"
 #include "reports/model/derived/verdict_pictures.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
@@ -68,22 +70,22 @@ std::string HiddenByLadders(const Summary& summary, const Shape& shape) {
            " once all else is on (", OnTopOf(row->last_base.value_or("")), ").\n");
   }
   if (!out.empty()) {
-    out =
-        Cat("\nA ladder meets each toggle in one place. Here each is met alone, with only what it "
-            "needs, and last, with everything else that can be on; time saved is shown as gain in "
-            "speed:\n\n",
-            out);
+    out = Cat(
+        "\nA ladder measures each toggle in one place only. Here each toggle is measured twice: "
+        "alone (with only the toggles that it needs), and last (with all other toggles on). "
+        "Percentages are gains in speed:\n\n",
+        out);
   }
   const std::vector<const Interaction*> strong = StrongInteractions(summary, shape);
   if (strong.empty()) return out;
   constexpr size_t kMost = 5;
-  Append(&out, "\nThe pairs that change each other most:\n\n");
+  Append(&out, "\nThe strongest interactions:\n\n");
   for (size_t i = 0; i < std::min(kMost, strong.size()); ++i) {
     const Interaction& row = *strong[i];
     Append(&out, "- ", Code(row.b), ": ", Gain(row.b_without_a), " without ", Code(row.a), ", ",
-           Gain(row.b_with_a), " with it: they ",
-           *row.ratio.value > 1 ? "help each other" : "share a gain", ", by ",
-           RatioWithInterval(row.ratio), ".\n");
+           Gain(row.b_with_a), " with it: the two ",
+           *row.ratio.value > 1 ? "help each other" : "share a gain", " (interaction ",
+           RatioWithInterval(row.ratio), ").\n");
   }
   return out;
 }
@@ -92,7 +94,7 @@ std::string TotalSentence(const Summary& summary, const Shape& shape) {
   const std::vector<const Attribution*> rows = AttributionAt(summary, shape);
   if (rows.empty()) return "";
   if (!rows[0]->total_log) {
-    return Cat("At ", Code(shape.name), " shares can't be given: ", rows[0]->reason, ".");
+    return Cat("At ", Code(shape.name), " shares can't be computed: ", rows[0]->reason, ".");
   }
   std::vector<const Attribution*> order = rows;
   std::stable_sort(order.begin(), order.end(), [](const Attribution* a, const Attribution* b) {
@@ -104,9 +106,9 @@ std::string TotalSentence(const Summary& summary, const Shape& shape) {
                          row->shapley_share ? absl::StrFormat("%.1f%%", 100 * *row->shapley_share)
                                             : std::string(kNone)));
   }
-  return Cat("At ", Code(shape.name), " all of them together are worth ",
+  return Cat("At ", Code(shape.name), " all toggles together gain ",
              FormatRatio(std::exp(*rows[0]->total_log)),
-             ". Shapley's shares of it, on the logarithm: ", JoinWords(shares), ".");
+             ". Their Shapley shares of the gain's logarithm: ", JoinWords(shares), ".");
 }
 
 std::string AttributionTable(const Summary& summary, const Shape& shape) {
@@ -144,54 +146,70 @@ std::string InteractionTable(const Summary& summary, const Shape& shape) {
   return table.ToMarkdown();
 }
 
+// At equal clocks a ratio can differ from that of the times beside it, which is said then.
+std::string RatioCell(const Verdict& verdict, const Cell* base, const Cell* candidate) {
+  if (!HasMeaning(verdict)) return std::string(kNone);
+  const std::string ratio = RatioWithInterval(verdict.ratio);
+  if (verdict.estimand != summary::kCycles || base == nullptr || candidate == nullptr ||
+      !base->p50_us.value || !candidate->p50_us.value) {
+    return ratio;
+  }
+  return Cat(ratio, " in cycles (in time ",
+             FormatRatio(*base->p50_us.value / *candidate->p50_us.value), ")");
+}
+
 std::string VerdictTable(const Summary& summary, const Shape& shape) {
   Table table(
-      Cat("toggle | without it | p50, µs: | with it | p50, µs: | ratio: | gate: | verdict | ",
+      Cat("claim | on top of | without, p50 µs: | with, p50 µs: | ratio: | gate: | verdict | ",
           kResourceColumn, " | ", kInstructionColumn));
   for (const Verdict& verdict : summary.verdicts) {
     if (verdict.shape != shape.name) continue;
     const Cell* base = summary.FindCell(verdict.base, shape.name);
     const Cell* candidate = summary.FindCell(verdict.candidate, shape.name);
-    std::string without = Code(verdict.base);
+    const std::string claim = ClaimText(summary, verdict);
+    std::string without = Code(ArmName(summary, verdict.base));
     if (const std::string dependents = Dependents(summary, verdict); !dependents.empty()) {
       Append(&without, ", also without ", dependents);
     }
-    table.AddRow({Code(verdict.toggle), without,
+    table.AddRow({Code(claim.empty() ? verdict.toggle : claim), without,
                   base != nullptr ? FormatUs(base->p50_us.value) : std::string(kNone),
-                  Code(verdict.candidate),
                   candidate != nullptr ? FormatUs(candidate->p50_us.value) : std::string(kNone),
-                  HasMeaning(verdict) ? RatioWithInterval(verdict.ratio) : std::string(kNone),
-                  FormatLimit(verdict.gate), Cat("**", verdict.verdict, "**"),
-                  ResourceChange(verdict), InstructionChange(summary, verdict, kMostOpcodesInRow)});
+                  RatioCell(verdict, base, candidate), FormatLimit(verdict.gate),
+                  Cat("**", verdict.verdict, "**"), ResourceChange(verdict),
+                  InstructionChange(summary, verdict, kMostOpcodesInRow)});
   }
   return table.ToMarkdown();
 }
 
 std::string Explanation(const Summary& summary) {
   std::string out = Cat(
-      "- A **ratio** is time(without the toggle) / time(with it), so above 1 is faster; at the "
-      "power "
-      "limit it is of SM cycles, that is of times at equal clocks. Intervals of verdicts are of "
-      "another board of the kind, at the level of their claim's family; those of attribution are "
-      "at ",
-      FormatPercent(summary.statistics.confidence),
-      ", each by itself: they describe and decide nothing.\n- ", kHowToReadChanges, "\n");
+      "- A **ratio** is time(without the toggle) / time(with it): above 1 is faster. At the power "
+      "limit a ratio compares SM cycles, which are times at equal clocks.\n"
+      "- The **interval** of a verdict says what ",
+      summary.TellsOtherBoards() ? "another board of the kind would measure"
+                                 : "this board measures in the conditions of this run",
+      ", at the level of its claim's family.",
+      IsFactorial(summary)
+          ? Cat(" Intervals of attribution are at ", FormatPercent(summary.statistics.confidence),
+                " each; they decide no verdict.")
+          : "",
+      "\n- ", kHowToReadChanges, "\n");
   if (std::any_of(summary.verdicts.begin(), summary.verdicts.end(),
                   [&](const Verdict& v) { return !Dependents(summary, v).empty(); })) {
     out +=
-        "- A toggle that others need takes them with it: its row says `(+dependents)` and names "
-        "them, and its ratio is theirs too.\n";
+        "- Leaving a toggle out also leaves out the toggles that need it. Its row then says "
+        "`(+dependents)` and names them; the ratio is of all of them together.\n";
   }
   if (!IsFactorial(summary)) return out;
   out +=
-      "- The **main effect** is the mean, on the logarithm, of what the toggle does to every "
-      "combination of the others that is possible with and without it (`pairs`).\n"
-      "- The **interaction** of two toggles is the effect of one with the other on, over the same "
-      "with it off, on the combinations where all four are possible. Above 1 they help each other; "
-      "below 1 they share one gain.\n"
-      "- **Shapley's share** is what the toggle adds when its turn comes, averaged over all orders "
-      "of switching the toggles on; a toggle whose need is not yet on waits and counts with it. "
-      "The shares add up to the whole gain.\n";
+      "- The **main effect** is the geometric mean of the toggle's effect over every combination "
+      "of the others that is possible with and without it (`pairs`).\n"
+      "- The **interaction** of two toggles is the effect of one with the other on, divided by its "
+      "effect with the other off, over the combinations where all four are possible. Above 1 the "
+      "two help each other; below 1 they share one gain.\n"
+      "- The **Shapley share** is the gain that the toggle adds when it is switched on, averaged "
+      "over all orders of switching the toggles on. A toggle waits until the toggles that it needs "
+      "are on, and shares its gain with them. The shares add up to the whole gain.\n";
   return out;
 }
 
@@ -233,15 +251,16 @@ std::string DesignSummary(const Summary& summary, std::string_view picture_prefi
            HiddenByLadders(summary, main));
   } else if (summary.verdicts.empty()) {
     Append(&out,
-           "No toggle is judged here: the variants are there to stand beside their peers.\n\n",
+           "No toggle is judged here: the design only compares variants with their peers.\n\n",
            ControlSentence(summary), "\n");
   } else {
     const bool in_cycles =
         std::any_of(summary.verdicts.begin(), summary.verdicts.end(), [&](const Verdict& verdict) {
           return verdict.shape == main.name && verdict.estimand == summary::kCycles;
         });
-    Append(&out, "What each toggle does on boards of this kind at ", Code(main.name), ", ",
-           in_cycles ? "in SM cycles, that is at equal clocks" : "in time", ":\n\n",
+    Append(&out, "Verdict on each toggle at ", Code(main.name),
+           summary.TellsOtherBoards() ? ", on boards of this kind, " : ", on this board, ",
+           in_cycles ? "in SM cycles (time at equal clocks)" : "in time", ":\n\n",
            VerdictSentences(summary, main), "\n", ControlSentence(summary), "\n");
   }
   Append(&out, "\n## How to read it\n\n", Explanation(summary));

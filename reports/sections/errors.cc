@@ -11,6 +11,7 @@
 #include "kernels/sdpa/registry/variant.h"
 #include "kernels/sdpa/rules/families.h"
 #include "reports/model/describe.h"
+#include "reports/model/lists.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"
 
@@ -25,18 +26,11 @@ std::string BoldIf(bool bold, const std::string& text) {
   return bold ? Cat("**", text, "**") : text;
 }
 
-void AddOnce(const std::string& text, std::vector<std::string>* list) {
-  if (std::find(list->begin(), list->end(), text) == list->end()) list->push_back(text);
-}
-
 // Verdicts on one toggle against one base, on shapes where it does the same.
 using Group = std::vector<const Verdict*>;
 
 const ErrorChange* FindErrors(const Verdict& verdict, std::string_view kind) {
-  for (const ErrorChange& errors : verdict.errors) {
-    if (errors.inputs == kind) return &errors;
-  }
-  return nullptr;
+  return FindIn(verdict.errors, [&](const ErrorChange& errors) { return errors.inputs == kind; });
 }
 
 // An error of 0 has no ratio.
@@ -163,10 +157,9 @@ std::vector<Group> Groups(const Summary& summary, double most) {
   std::vector<Group> groups;
   for (const Verdict& verdict : summary.verdicts) {
     if (!IsListed(verdict)) continue;
-    const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
-      return Fits(summary, group, verdict, most);
-    });
-    if (found == groups.end()) {
+    Group* found =
+        FindIn(groups, [&](const Group& group) { return Fits(summary, group, verdict, most); });
+    if (found == nullptr) {
       groups.push_back({&verdict});
     } else {
       found->push_back(&verdict);
@@ -263,23 +256,22 @@ std::string ErrorSection(const Summary& summary) {
                                   "(`ablations/judge/summarize.h` says why this factor).");
   if (std::none_of(summary.verdicts.begin(), summary.verdicts.end(), IsListed)) {
     return Cat(
-        "## Errors\n\nEvery check passed, and no toggle moves the mean error of O by more than a "
+        "## Errors\n\nEvery check passed, and no toggle changes the mean error of O by more than a "
         "factor of ",
         at_most, "\n");
   }
   return Cat(
-      "## Errors\n\nWhat toggles cost, or save, in accuracy, against the FP64 reference. Mean "
-      "errors are those of the elements of O, without the toggle → with it, by kind of inputs "
-      "(`kernels/sdpa/problem/inputs.h`). A row stands here for a ratio of them (bold) or for a "
-      "check that "
-      "failed; shapes on which the ratios hardly differ share one, with the largest errors and the "
-      "range of the ratios. No other toggle, and none on another shape, failed a check or moves "
-      "the mean error by more than a factor of ",
+      "## Errors\n\nToggles that change the accuracy against the FP64 reference. Mean errors are "
+      "those of the elements of O, without the toggle → with it, by kind of inputs "
+      "(`kernels/sdpa/problem/inputs.h`). A row is listed for the ratio of these errors (bold) or "
+      "for a failed check. Shapes with nearly equal ratios share a row, which has the largest "
+      "errors and the range of the ratios. No other toggle or shape failed a check or changes the "
+      "mean error by more than a factor of ",
       at_most,
-      "\n\nBefore the last column stands the largest share that an error takes of its limit in the "
-      "rule of correctness (`ablations/subjects/sdpa/correctness.h`), over all inputs with the "
-      "toggle: above "
-      "100% the results are wrong. ∞ is any error where the limit is 0, as where O is exactly V, "
+      "\n\nThe column “of the limits” has the largest error with the toggle over all inputs, in "
+      "percent of its limit in the correctness rule (`ablations/subjects/sdpa/correctness.h`). "
+      "Above 100% the results are wrong. ∞ is any error where the limit is 0, as where O is "
+      "exactly V, "
       "and one that is no number.\n\n",
       ErrorTable(summary, most), StorageNote(summary), OtherReasons(summary));
 }

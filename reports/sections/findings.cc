@@ -45,8 +45,7 @@ std::string PredictionSentence(const Summary& summary) {
     }
   }
   if (judged == 0) return "No prediction could be judged.";
-  std::string out =
-      Cat(held, " of ", Count(judged, "prediction"), " written down before the run held");
+  std::string out = Cat(held, " of ", Count(judged, "prediction"), " held");
   if (!low.empty()) Append(&out, "; ", JoinWords(low), " missed low");
   if (!high.empty()) Append(&out, "; ", JoinWords(high), " missed high");
   return out + ".";
@@ -114,17 +113,18 @@ std::string WarningSection(const Summary& summary, const Staleness& staleness) {
            unfinished(p.blocks_missing, p.blocks_planned), "** (", p.processes_found, " of ",
            Processes(p.processes), ")");
     if (p.peer_blocks_missing > 0) {
-      Append(&out, ", and of the peers ", unfinished(p.peer_blocks_missing, p.peer_blocks_planned));
+      Append(&out, ", and ", unfinished(p.peer_blocks_missing, p.peer_blocks_planned),
+             " of the peers");
     }
     out +=
-        ". The same call of `warpledger run` measures what is missing; until then intervals are "
-        "wider than planned, and what was not measured has no verdict.\n";
+        ". The same call of `warpledger run` measures the missing blocks. Until then intervals are "
+        "wider than planned, and variants without samples have no verdict.\n";
   }
   if (staleness.IsStale()) {
     Append(&out, out.empty() ? "" : ">\n",
            "> **Warning: this record is older than the kernels.** Since it was made, ",
            WhatChanged(staleness),
-           ". Figures of what changed are of other code than this tree's. Run the ",
+           ". Figures of these are of older code than this tree's. Run the ",
            summary.design == "ladder" ? "ladder" : "design", " again to renew them.\n");
   }
   if (summary.provenance.git.dirty) {
@@ -196,34 +196,58 @@ std::string SummarySection(const Summary& summary) {
                         PredictionSentence(summary), " ", ControlSentence(summary), "\n");
   const std::string verdicts = VerdictSentences(summary, main);
   if (!verdicts.empty()) {
-    Append(&out, "\nWhat each step did at ", Code(main.name), ":\n\n", verdicts);
+    Append(&out, "\nVerdict on each step at ", Code(main.name), ":\n\n", verdicts);
   }
   Append(&out, "\nFirst step, fastest step and best peer at each shape:\n\n",
          StandingsTable(summary));
   if (!summary.verdicts.empty()) {
-    Append(&out, "\nEvery verdict (ratio over the step before):\n\n", VerdictMatrix(summary));
+    Append(&out, "\nAll verdicts (ratio over the step before):\n\n", VerdictMatrix(summary));
   }
   return out;
+}
+
+std::string UndecidedSection(const Summary& summary) {
+  Table table("without it | with it | shape | ratio: | boards: | processes on one board:");
+  for (const Verdict& verdict : summary.verdicts) {
+    if (verdict.verdict != "INCONCLUSIVE") continue;
+    const auto number = [](const std::optional<int64_t>& count) {
+      return count ? Cat(*count) : std::string(kNone);
+    };
+    table.AddRow({Code(verdict.base), Code(verdict.candidate), Code(verdict.shape),
+                  RatioWithInterval(verdict.ratio), number(verdict.boards_to_decide),
+                  verdict.n_processes == 1 ? "2 at least" : number(verdict.processes_to_decide)});
+  }
+  if (table.empty()) return "";
+  return Cat(
+      "## What would decide the rest\n\nEach row is an `INCONCLUSIVE` verdict. It would be decided "
+      "if its ratio were measured again on this number of boards, or in this number of processes "
+      "on one board. “",
+      kNone,
+      "”: no number that was tried would decide it, because boards, or runs, differ by more than "
+      "the effect, or because the spread between boards is not known.\n\n",
+      table.ToMarkdown());
 }
 
 std::string HowToReadSection(const Summary& summary) {
   const std::string delta = FormatPercent(summary.statistics.neutral_delta);
   return Cat(
       "## How to read it\n\n"
-      "- A **ratio** is time(before) / time(after), so above 1 is faster; `p50` is the median time "
-      "of one kernel call. At the power limit a ratio is of SM cycles, that is of times at equal "
+      "- A **ratio** is time(before) / time(after): above 1 is faster. `p50` is the median time of "
+      "one kernel call. At the power limit a ratio compares SM cycles, which are times at equal "
       "clocks; its remark says so.\n"
       "- **Intervals** of times are at ",
-      FormatPercent(summary.statistics.confidence),
-      "; that of a verdict is of another board of the kind, at the level of its claim's family. A "
-      "step **passes its gate** when the interval's lower end does.\n"
+      FormatPercent(summary.statistics.confidence), ". The interval of a verdict says what ",
+      summary.TellsOtherBoards() ? "another board of the kind would measure"
+                                 : "this board measures in the conditions of this run",
+      ", at the level of its claim's family. A step **passes its gate** if the lower end of that "
+      "interval does.\n"
       "- **Verdicts**: `ADOPT` lower end at or above the gate and correct; `REAL_BELOW_GATE` lower "
       "end above 1; `NEUTRAL` within ±",
       delta,
       "; `REGRESSION` upper end below 1; `INCONCLUSIVE` otherwise; `BROKEN` wrong results, timed "
       "but never ranked; `INVALID` throttled, drifting or not in the machine code; "
       "`NOT_APPLICABLE` with its reason. “",
-      kNone, "” means that the record has no such figure.\n- ", kHowToReadChanges, "\n");
+      kNone, "”: the record has no such figure.\n- ", kHowToReadChanges, "\n");
 }
 
 std::string PictureSection(const Summary& summary, std::string_view picture_prefix) {

@@ -98,20 +98,21 @@ std::string Sentences(const std::vector<Row>& rows) {
         FormatRatio(row.isolated), " alone, ", FormatRatio(row.in_kernel), " in the kernel)");
   };
   if (most != nullptr) {
-    Append(&out, "- Share of its gain alone that a technique keeps, on the logarithm: ",
+    Append(&out,
+           "- Part of the microbenchmark's gain that the kernel keeps (ratio of logarithms): ",
            most == least ? "" : "most ", share(*most));
     if (most != least) Append(&out, ", least ", share(*least));
     out += ".\n";
   }
   if (!more.empty()) {
     Append(&out, "- The kernel gains more than the microbenchmark: ", JoinWords(more),
-           ". What was isolated isn't all that the toggle changes there.\n");
+           ". There the toggle changes more than the microbenchmark isolates.\n");
   }
   if (!nothing_alone.empty()) {
-    Append(&out, "- Without effect alone: ", JoinWords(nothing_alone), ".\n");
+    Append(&out, "- No effect in the microbenchmark: ", JoinWords(nothing_alone), ".\n");
   }
   if (!against.empty()) {
-    Append(&out, "- The sign is another one: ", JoinWords(against), ".\n");
+    Append(&out, "- Opposite signs: ", JoinWords(against), ".\n");
   }
   return out.empty() ? "" : Cat("\n", out);
 }
@@ -143,11 +144,9 @@ std::string IsolatedSection(const Summary& summary) {
   }
   if (table.empty()) return "";
   return Cat(
-      "## Alone against in the kernel\n\nWhat a technique gains where nothing else is in its way, "
-      "by its microbenchmark (of the record ",
-      Code(summary.MicroRun()),
-      ", on the same model of GPU), and what is left of it among everything else. Ratios above 1 "
-      "are faster.\n\n",
+      "## In a microbenchmark and in the kernel\n\nThe gain of a technique alone, in its "
+      "microbenchmark, and the gain that remains in the kernel. Microbenchmarks are of the record ",
+      Code(summary.MicroRun()), ", on the same model of GPU. Ratios above 1 are faster.\n\n",
       table.ToMarkdown(), Sentences(rows));
 }
 

@@ -14,6 +14,7 @@
 #include "reports/model/derived/budget.h"
 #include "reports/model/derived/code_change.h"
 #include "reports/model/describe.h"
+#include "reports/model/lists.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"
 
@@ -81,10 +82,9 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
   std::string out = table.ToMarkdown();
   if (has_prior) {
     out +=
-        "\nThe last column is the L4 notes' own (an earlier attempt at this ladder, quoted in "
-        "`reports/decisions/0000-l4-notes.md`): another GPU (an L4), another code and the notes' "
-        "mission shape. It shows which way each step went there, and is not a time to compare with "
-        "ours.\n";
+        "\nThe last column quotes the L4 notes, an earlier attempt at this ladder "
+        "(`reports/decisions/0000-l4-notes.md`). Those times are of another GPU (an L4) and other "
+        "code, so compare only the direction of each step, not the times.\n";
   }
   return out;
 }
@@ -95,41 +95,47 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
                         Code(toggle), ")\n\n");
   if (claim == nullptr) {
     out +=
-        "This build's registry has no such toggle, so its claim and prediction are not here.\n\n";
+        "This build's registry does not have this toggle, so its claim and prediction are not "
+        "shown.\n\n";
   } else {
     const ablations::ClaimPrediction& predicted = claim->predicted;
     Append(&out, "**Claim.** ", claim->mechanism, "\n\n");
     const auto& [source, link] = claim->source;
-    if (!source.empty()) Append(&out, "**Who says so.** [", source, "](", link, ").\n\n");
+    if (!source.empty()) Append(&out, "**Source of the claim.** [", source, "](", link, ").\n\n");
     if (predicted.high > 0) {
       const Verdict* verdict =
           FindToggleVerdict(summary, toggle, sdpa::ShownName(predicted.problem));
       const Range range = PredictedRange(predicted, verdict);
       Append(&out, "**Prediction.** ", FormatLimit(range.low), " to ", FormatLimit(range.high),
              " at ", Code(sdpa::ShownName(predicted.problem)), ". ",
-             predicted.blind ? "" : "Not blind: prototypes had run. ", predicted.why, " ",
+             predicted.blind ? "" : "Written after prototypes had run. ", predicted.why, " ",
              PredictionOutcome(predicted, verdict), "\n\n");
     }
     if (!claim->prior.empty()) Append(&out, "**Prior.** ", claim->prior, ".\n\n");
     if (!claim->lesson.empty()) Append(&out, "**Lesson.** ", claim->lesson, ".\n\n");
   }
-  Table table(
-      Cat("shape | against | ratio: | boards of the kind: | this board: | confidence: | gate: | "
-          "pairs: | verdict | ",
-          kResourceColumn, " | ", kInstructionColumn, " | remark"));
+  Table table(Cat("shape | against | ratio: | ",
+                  summary.TellsOtherBoards() ? "boards of the kind: | " : "",
+                  "this board: | confidence: | gate: | pairs: | verdict | ", kResourceColumn, " | ",
+                  kInstructionColumn, " | remark"));
   for (const Shape* shape : ShapesMainFirst(summary)) {
     const Verdict* verdict = FindToggleVerdict(summary, toggle, shape->name);
     if (verdict == nullptr) continue;
     const std::string remark = Remark(*verdict);
-    table.AddRow({Code(shape->name), Code(verdict->base), FormatRatio(verdict->ratio.value),
-                  FormatRatioInterval(verdict->ratio.low, verdict->ratio.high),
-                  FormatRatioInterval(verdict->this_board_low, verdict->this_board_high),
-                  verdict->adjusted_confidence ? FormatPercent(*verdict->adjusted_confidence)
-                                               : std::string(kNone),
-                  FormatLimit(verdict->gate), FormatInteger(verdict->n_pairs),
-                  Cat("**", verdict->verdict, "**"), ResourceChange(*verdict),
-                  InstructionChange(summary, *verdict, kMostOpcodes),
-                  remark.empty() ? std::string(kNone) : remark});
+    std::vector<std::string> row = {Code(shape->name), Code(verdict->base),
+                                    FormatRatio(verdict->ratio.value),
+                                    FormatRatioInterval(verdict->ratio.low, verdict->ratio.high)};
+    if (summary.TellsOtherBoards()) {
+      row.push_back(FormatRatioInterval(verdict->this_board_low, verdict->this_board_high));
+    }
+    row.insert(row.end(),
+               {verdict->adjusted_confidence ? FormatPercent(*verdict->adjusted_confidence)
+                                             : std::string(kNone),
+                FormatLimit(verdict->gate), FormatInteger(verdict->n_pairs),
+                Cat("**", verdict->verdict, "**"), ResourceChange(*verdict),
+                InstructionChange(summary, *verdict, kMostOpcodes),
+                remark.empty() ? std::string(kNone) : remark});
+    table.AddRow(row);
   }
   return out + table.ToMarkdown();
 }
@@ -143,21 +149,19 @@ std::string MissedControls(const Summary& summary) {
     if (control.holds_one || !control.ratio.low || !control.ratio.high) continue;
     ++missed;
     most = std::max({most, *control.ratio.low - 1, 1 - *control.ratio.high});
-    const std::string shape = Code(control.shape);
-    if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+    AddOnce(Code(control.shape), &shapes);
   }
   if (missed == 0) return "";
   const double delta = summary.statistics.neutral_delta;
-  return Cat("\n",
-             missed == 1 ? "The one interval that leaves" : Cat("The ", missed, " that leave"),
-             " out 1, at ", JoinWords(shapes), ", ", missed == 1 ? "misses" : "miss", " it by ",
-             missed == 1 ? "" : "at most ", FormatSignificant(100 * most, 1), "%. ",
-             most < delta / 2
-                 ? Cat("That is far inside the neutral zone of ±", FormatPercent(delta),
-                       ", so it moves no verdict; but so narrow an interval claims more than it "
-                       "knows there.")
-                 : std::string("That is as large as effects that verdicts tell."),
-             "\n");
+  return Cat(
+      "\n",
+      missed == 1 ? "The one interval that leaves" : Cat("The ", missed, " intervals that leave"),
+      " out 1, at ", JoinWords(shapes), ", ", missed == 1 ? "misses" : "miss", " it by ",
+      missed == 1 ? "" : "at most ", FormatSignificant(100 * most, 1), "%. ",
+      most < delta / 2 ? Cat("That is far inside the neutral zone of ±", FormatPercent(delta),
+                             ", so it changes no verdict; but the interval is too narrow there.")
+                       : std::string("That is as large as effects that verdicts decide."),
+      "\n");
 }
 
 }  // namespace
@@ -186,15 +190,13 @@ std::string PeerSection(const Summary& summary) {
   std::string out = "## Peers\n\n";
   if (summary.peers.empty()) return out + "The record has no peer.\n";
   out +=
-      "Peers run in a process of their own between ours, so their samples are not paired with "
-      "ours: "
-      "the ratio is one of medians, and its bounds are the worst that the two intervals allow. "
-      "Above "
-      "1× our last step is the faster one.";
+      "Peers run in their own process between ours, so their samples are not paired with ours. The "
+      "ratio is a ratio of medians: above 1× our last step is faster. Its bounds are the most "
+      "extreme ratios that the two intervals allow.";
   const bool has_flash = std::any_of(summary.peers.begin(), summary.peers.end(),
                                      [](const Peer& p) { return PeerName(p.name) == "flash"; });
   if (has_flash) {
-    out += " `flash` is the FlashAttention-2 that PyTorch carries, not FlashAttention-3.";
+    out += " `flash` is the FlashAttention-2 in PyTorch, not FlashAttention-3.";
   }
   out += "\n";
   for (const Shape* shape : ShapesMainFirst(summary)) {
@@ -267,14 +269,14 @@ std::string FloorSection(const Summary& summary) {
     }
     table.AddRow(row);
   }
-  std::string out = Cat(
-      "## Floors\n\nAn empty kernel timed the same way is what a launch alone costs. ",
-      rates ? "The other columns are arithmetic: operations, bytes and exponentials of the shape "
-              "over the GPU's rates. The DRAM time supposes that no input is in L2 yet"
-            : Cat("Arithmetic floors are left out: this build knows no rates for ",
-                  Code(summary.gpu), ", or the record has no clock"),
-      rates ? Cat("; this record's cache mode is `", summary.provenance.cache, "`.") : ".", "\n\n",
-      table.ToMarkdown());
+  std::string out =
+      Cat("## Floors\n\nThe time of an empty kernel is the cost of a launch alone. ",
+          rates ? "The other columns are computed: operations, bytes and exponentials of the shape "
+                  "divided by the GPU's rates. The DRAM time assumes that no input is in L2 yet"
+                : Cat("Arithmetic floors are left out: this build has no rates for ",
+                      Code(summary.gpu), ", or the record has no clock"),
+          rates ? Cat("; this record's cache mode is `", summary.provenance.cache, "`.") : ".",
+          "\n\n", table.ToMarkdown());
   if (rates) Append(&out, "\n", rates->source, "\n");
   return out;
 }
@@ -282,15 +284,17 @@ std::string FloorSection(const Summary& summary) {
 std::string ControlSection(const Summary& summary) {
   std::string out = "## Controls\n\n";
   out +=
-      "The `aa` control times the base against itself under another name. A control whose samples "
-      "say anything but `NEUTRAL` or `INCONCLUSIVE` is a false verdict.";
+      "Controls are comparisons whose true ratio is 1. The `aa` control compares the base with "
+      "itself under another name. A verdict on a control other than `NEUTRAL` or `INCONCLUSIVE` is "
+      "false.";
   for (const ablations::Claim& claim : summary.subject->claims()) {
     if (claim.control) Append(&out, " ", Code(claim.id), ": ", claim.mechanism);
   }
   Append(&out, "\n\n**", ControlSentence(summary), "**\n");
   if (summary.controls.empty()) return out;
   Table table(Cat("control | shape | ratio: | ", FormatPercent(summary.statistics.confidence),
-                  " interval, this board: | contains 1 | what the samples say | verdict | false"));
+                  " interval, this board: | contains 1 | verdict from samples alone | verdict | "
+                  "false"));
   for (const Control& control : summary.controls) {
     table.AddRow({Code(control.candidate), Code(control.shape), FormatRatio(control.ratio.value),
                   FormatRatioInterval(control.ratio.low, control.ratio.high),
@@ -302,9 +306,10 @@ std::string ControlSection(const Summary& summary) {
 
 std::string ToggleSection(const Summary& summary) {
   const std::string_view file = summary.subject->ClaimsFile();
-  std::string out = Cat("## Toggle by toggle\n\nClaims and predictions stand in the registry",
+  std::string out = Cat("## Toggle by toggle\n\nClaims and predictions come from the registry",
                         file.empty() ? "" : Cat(" (", Code(file), ")"),
-                        "; predictions were written down before the first run.\n");
+                        ". Predictions were written before the first run, unless the text says "
+                        "that prototypes had run.\n");
   for (const std::string& toggle : StepToggles(summary)) {
     Append(&out, "\n", ToggleParagraph(summary, toggle));
   }
@@ -315,34 +320,37 @@ std::string StatisticsSection(const Summary& summary) {
   const Statistics& s = summary.statistics;
   const Provenance& p = summary.provenance;
   std::string out = Cat(
-      "## How the statistics were made\n\nEvery block times each variant once in random order; "
-      "samples "
-      "of one process, shape and block are paired, and a verdict rests on the log-ratios of these "
-      "pairs. ",
-      p.blocks_missing > 0 ? "Planned were " : "The run had ", Processes(p.processes), " of ",
+      "## How the statistics were made\n\nEvery block times each variant once, in random order. "
+      "Samples of one process, shape and block are paired, and a verdict rests on the log-ratios "
+      "of these pairs. ",
+      p.blocks_missing > 0 ? "The plan was " : "The run had ", Processes(p.processes), " of ",
       Count(p.blocks_per_process, "block"), " per shape",
       p.blocks_missing > 0 ? Cat("; ", p.blocks_planned - p.blocks_missing, " of ",
                                  Count(p.blocks_planned, "block"), " are there")
                            : "",
-      ". Intervals of times are ",
+      ". The interval of a time is ",
       s.interval.empty() ? "a cluster bootstrap over processes and blocks" : s.interval, ", from ",
       s.bootstrap_resamples, " resamples (seed ", s.bootstrap_seed, ") at ",
-      FormatPercent(s.confidence),
-      ".\n\nA verdict has two intervals. *This board*: what another run on this board would say. "
-      "*Boards of the kind*: what a record of another board would say; a verdict rests on it. ",
-      s.spreads.empty()
-          ? "How boards differ is not known of this subject, so that both are of this "
-            "board"
-          : "How boards differ comes from all records together",
-      " (`reports/decisions/0036-boards-of-a-kind.md`). Time is compared, but SM cycles where the "
-      "power limit acts, which is time at equal clocks (`reports/decisions/0006-power-capped.md`). "
-      "The ",
+      FormatPercent(s.confidence), ".\n\n",
+      summary.TellsOtherBoards()
+          ? "A verdict has two intervals. *This board* is the effect in this run's conditions; "
+            "another run on this board can differ by more. *Boards of the kind* says what a record "
+            "of another board would show; verdicts rest on this interval. The spread between "
+            "boards is estimated from all records together"
+          : "The interval of a verdict is for this board: the effect in this run's conditions. "
+            "Another run on this board can differ by more, and so can another board: the spread "
+            "between boards is not known here",
+      " (`reports/decisions/0036-boards-of-a-kind.md`). Verdicts compare times; at the power limit "
+      "they compare SM cycles, which are times at equal clocks "
+      "(`reports/decisions/0006-power-capped.md`). The ",
       s.family_size,
-      " verdicts are in families, a claim on all shapes each. Their level is set by ", s.correction,
-      ": of the intervals of a family that decide, at most ", FormatPercent(1 - s.confidence),
+      " verdicts form families: one family per toggle, over all its levels and shapes. Their level "
+      "is "
+      "set by ",
+      s.correction, ": of the intervals of a family that decide, at most ",
+      FormatPercent(1 - s.confidence),
       " are expected to miss (`reports/decisions/0002-verdict-intervals.md`). `NEUTRAL` means that "
-      "two one-sided "
-      "tests put the effect within ±",
+      "two one-sided tests put the effect within ±",
       FormatPercent(s.neutral_delta), ".");
   if (p.throttled_samples) {
     const int64_t readable = p.n_samples - p.unknown_throttle_samples;
@@ -350,14 +358,16 @@ std::string StatisticsSection(const Summary& summary) {
            p.unknown_throttle_samples > 0 ? " whose throttle reasons were readable" : "",
            " were taken while the GPU was throttled; they are kept and flagged.");
     if (p.unknown_throttle_samples > 0) {
-      Append(&out, " Of ", p.unknown_throttle_samples, " more they were not readable.");
+      Append(&out, " Throttle reasons of ", p.unknown_throttle_samples,
+             " more samples were not readable.");
     }
   } else if (p.unknown_throttle_samples > 0) {
     out +=
-        " Throttle reasons were not readable on this machine, so nothing is known of throttling.";
+        " Throttle reasons were not readable on this machine, so throttling would not have been "
+        "seen.";
   }
   if (p.sm_mhz_p50) {
-    Append(&out, " Clocks can't be locked here: the median SM clock was ",
+    Append(&out, " Clocks were not locked: the median SM clock was ",
            FormatSignificant(*p.sm_mhz_p50, 4), " MHz");
     if (p.gpu.max_sm_clock_mhz) {
       Append(&out, " of at most ", FormatSignificant(*p.gpu.max_sm_clock_mhz, 4), " MHz");

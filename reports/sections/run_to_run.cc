@@ -129,8 +129,8 @@ std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& ot
     }
   }
   if (table.empty()) {
-    return "No machine code was timed in two of the records, so nothing is known of how one run "
-           "differs from the next.\n";
+    return "No machine code was timed in two of the records, so the difference between runs is not "
+           "known.\n";
   }
   std::vector<std::string> times;
   for (const Summary& run : runs) {
@@ -143,16 +143,16 @@ std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& ot
   }
   return Cat(
       table.ToMarkdown(), "\n", all.apart, " of ", all.differences.size(),
-      " such repeats have intervals of p50 that don't overlap: **an interval of p50 is of its own "
-      "run, not of the next one.** ",
+      " such repeats have intervals of p50 that don't overlap: **an interval of p50 describes its "
+      "own run, not the next one.** ",
       times.empty() ? ""
                     : Cat("The calibrated kernel took ", JoinWords(times), " at ",
                           Code(calibrated.shape), ". "),
-      "Verdicts do not rest on it, since both variants of a pair are of one block. What compares "
-      "two "
-      "records does: `warpledger gate` and `compare` see two runs, so a tolerance of ",
-      tolerance, " is not calibrated by this page; identical code differed by more in ",
-      all.Beyond(others.gate_tolerance), " of the ", all.differences.size(), " repeats.\n");
+      "Verdicts do not depend on this difference, because both variants of a pair are of one "
+      "block. Comparisons of two records do (`warpledger gate` and `compare`), so this page does "
+      "not calibrate their tolerance of ",
+      tolerance, ": identical code differed by more in ", all.Beyond(others.gate_tolerance),
+      " of the ", all.differences.size(), " repeats.\n");
 }
 
 }  // namespace
@@ -165,12 +165,12 @@ std::string RunToRunSection(const CalibratedNoise& calibrated, const OtherRuns& 
                         "kernels that are compared "
                         "differ.");
   if (runs.summaries.empty())
-    return out + " No other record lies beside this one to show how much.\n";
+    return out + " No other record is at hand to show how much that matters.\n";
   Append(&out, " How much that adds at ", Code(calibrated.shape),
          " (medians, in brackets the largest; detectable at the level of each verdict):\n\n",
          NoiseTable(calibrated, runs.summaries),
-         "\nNor does it say how one run differs from the next. The same machine code on the same "
-         "shapes, all shapes of both records:\n\n",
+         "\nThe rates also leave out the difference between runs. This table compares the same "
+         "machine code in two records, over all shapes of both:\n\n",
          RepeatSection(calibrated, runs));
   return out;
 }

@@ -80,6 +80,8 @@ std::string PublishedSection(const Summary& summary);
 std::string SharedReadsSection(const summary::ProfileSummary& summary);
 
 std::string ControlSection(const Summary& summary);
+// How many boards or processes would decide each INCONCLUSIVE verdict; "" where none is.
+std::string UndecidedSection(const Summary& summary);
 std::string ToggleSection(const Summary& summary);
 std::string StatisticsSection(const Summary& summary);
 std::string ProvenanceSection(const Summary& summary);

@@ -78,11 +78,11 @@ std::string SharedReadsSection(const summary::ProfileSummary& summary) {
   }
   if (!any) return "";
   return Cat(
-      "## Bank conflicts: the model and the counter\n\nThe layout of a tile says, before anything "
-      "runs, which banks each `ldmatrix` meets and how many wavefronts it takes: 4 without a "
-      "conflict, 32 where the rows of a matrix share their banks. The counter is "
-      "`l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld`. Only kernels whose reads the model can "
-      "count are here: of the mma family, under a full mask, with Q and P in registers.\n\n",
+      "## Bank conflicts: the model and the counter\n\nThe model predicts from the layout of a "
+      "tile how many wavefronts each `ldmatrix` takes: 4 without a bank conflict, 32 if the rows "
+      "of a matrix share their banks. The counter is "
+      "`l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld`. The model covers only kernels of the "
+      "mma family under a full mask, with Q and P in registers.\n\n",
       table.ToMarkdown());
 }
 

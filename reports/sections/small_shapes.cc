@@ -103,10 +103,10 @@ std::string SmallShapesSection(const Summary& summary, std::string_view picture_
   std::string out = Cat(
       "## Step by step, with a budget\n\nThe budget lists what each part takes at least, in µs: "
       "its "
-      "work over a rate that was measured alone, or a latency. Parts overlap in a kernel, so the "
-      "sum is no bound; it is what a kernel takes that reaches every floor and overlaps nothing. "
-      "Peers run in a process of their own between ours. With dependent launch the next call's "
-      "prologue runs beside this one, which the peers don't do here.\n\n",
+      "work divided by a rate that was measured alone, or a latency. A kernel that reaches every "
+      "floor and overlaps nothing takes the sum. The sum is no lower bound, because parts overlap. "
+      "Peers run in their own process between ours. With a dependent launch the next call's "
+      "prologue runs beside this call; the peers don't do that here.\n\n",
       BudgetFormulas(summary));
   for (const Shape* shape : ShapesMainFirst(summary)) {
     Append(&out, "\n### ", Code(shape->name), ", step by step\n\n", DescribeShape(*shape),

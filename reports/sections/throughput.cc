@@ -9,6 +9,7 @@
 
 #include "reports/model/derived/beside_peers.h"
 #include "reports/model/describe.h"
+#include "reports/model/lists.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"
 
@@ -31,9 +32,9 @@ template <typename CellText>
 void AddRow(Table& table, const LengthSeries& series, const std::vector<int64_t>& lengths,
             std::vector<std::string> row, CellText cell) {
   for (const int64_t length : lengths) {
-    const auto shape = std::find_if(series.shapes.begin(), series.shapes.end(),
-                                    [&](const Shape* s) { return s->attention->seq_q == length; });
-    row.push_back(shape == series.shapes.end() ? std::string(kNone) : cell(**shape));
+    const auto* shape =
+        FindIn(series.shapes, [&](const Shape* s) { return s->attention->seq_q == length; });
+    row.push_back(shape == nullptr ? std::string(kNone) : cell(**shape));
   }
   table.AddRow(std::move(row));
 }
@@ -148,7 +149,7 @@ std::string PeersSurroundings(const Summary& summary) {
   return PeersTimedAlone(summary)
              ? "Each peer has all of its samples of a shape before the next one's begin."
              : Cat("The peers took turns, as in all records before ", kPeersAloneSince,
-                   ": at the power limit each ran at the clocks that the others' power left it "
+                   ", so at the power limit the clock of each peer also depended on the others "
                    "(decision 0020).");
 }
 
@@ -160,15 +161,15 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
   std::string out = Cat(
       "## Throughput by length\n\n![TFLOP/s by sequence length](",
       PicturePath(summary, picture_prefix, Cat(summary.design, "_throughput")),
-      ")\n\nShapes that differ in their length alone, as many "
-      "tokens each. FLOP are those of the keys that the mask shows: under the "
-      "causal mask about half. Our fastest variant differs between cells. ",
+      ")\n\nThese shapes differ only in their length; all have the same number of tokens. FLOP "
+      "count only keys that the mask shows: about half of them under the causal mask. Our fastest "
+      "variant differs between cells. ",
       HasEightBits(summary)
-          ? "No variant of this record is in a ratio with a peer: peers compute in the shape's own "
-            "type, and at the power limit our variants of that type ran at the clock that their "
-            "neighbours with K and V in 8 bits, which draw less, left them "
+          ? "No variant of this record is in a ratio with a peer. Peers compute in the shape's own "
+            "type. Our variants of that type ran beside variants with 8-bit K and V, which draw "
+            "less power and so leave their neighbours a higher clock at the power limit "
             "([0020](../decisions/0020-peers-alone.md))."
-          : "Ratios are of medians, above 1 ours is faster.",
+          : "Ratios are ratios of medians: above 1 ours is faster.",
       "\n\n", RateTable(summary, all));
   if (summary.peers.empty()) return out + "\nThe record has no peer.\n";
   if (HasEightBits(summary)) return Cat(out, "\n", PeersSurroundings(summary), "\n");
@@ -205,12 +206,11 @@ std::string BesidePeersSection(const Summary& summary) {
     table.AddRow(row);
   }
   return Cat(
-      "## Beside the peers\n\nPyTorch's backends, timed in the same run by a process between ours; "
-      "`flash` is the FlashAttention-2 that PyTorch carries. Ratios are of medians, above 1 ours "
-      "is faster; our fastest variant differs between shapes, and is one whose verdict "
-      "there is neither BROKEN nor INVALID. Peers compute in the shape's own type: beside a "
-      "variant "
-      "with K and V in 8 bits they do more work. A peer that does not run a shape, or fails the "
+      "## Beside the peers\n\nPeers are PyTorch's backends, timed in the same run by a process "
+      "between ours; `flash` is the FlashAttention-2 in PyTorch. Ratios are ratios of medians: "
+      "above 1 ours is faster. Our fastest variant differs between shapes; variants whose verdict "
+      "is BROKEN or INVALID don't count. Peers compute in the shape's own type, so they do more "
+      "work than a variant with K and V in 8 bits. A peer that does not run a shape, or fails the "
       "check, has no time there. ",
       PeersSurroundings(summary), "\n\n", table.ToMarkdown());
 }
@@ -234,11 +234,10 @@ std::string PlainReadSection(const Summary& summary) {
   }
   if (!timed) return "";
   return Cat(
-      "## Beside a plain read\n\nA kernel that reads K and V once and computes nothing, 16 bytes a "
-      "load with up to 128 KiB in flight on each SM, timed in the same blocks as our variants: at "
-      "their "
-      "clocks, under their power limit, from the same memory. It ends before the next call begins, "
-      "as a variant with a dependent launch need not.\n\n",
+      "## Beside a plain read\n\nThe plain read is a kernel that reads K and V once and computes "
+      "nothing: 16 bytes per load, with up to 128 KiB in flight on each SM. It is timed in the "
+      "same blocks as our variants, so clocks, power limit and memory are the same. It ends before "
+      "the next call begins; a variant with a dependent launch can overlap the next call.\n\n",
       table.ToMarkdown());
 }
 

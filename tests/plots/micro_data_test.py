@@ -121,7 +121,7 @@ class LoadTest(FolderTest):
         for change, where in (({"value": None}, r"micro\[0\]\.value"),
                               ({"parameters": {"n": None}}, r"micro\[0\]\.parameters\.n")):
             self.write_record([{"name": "a/b/c", "by_process": []} | change])
-            with self.assertRaisesRegex(micro_data.MicroError, f"{where} can't be null"):
+            with self.assertRaisesRegex(micro_data.MicroError, f"{where} must be a number, but is null"):
                 micro_data.load(self.path)
         for changes in ({"gpu": {}}, {"provenance": {}}, {"micro": None}):
             self.write_record([], **changes)

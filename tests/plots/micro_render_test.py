@@ -3,14 +3,13 @@
 
 import contextlib
 import copy
-import subprocess
 import sys
 import unittest
 
 import matplotlib.pyplot as plt
 import record_files
 from figure_test_case import FigureTest
-from fixture import ROOT
+from fixture import ROOT, run
 
 from plots import micro_data, micro_render, render, style
 
@@ -116,9 +115,8 @@ class MicroRenderTest(FigureTest):
         self.assertIn("wgmma_widths is left out", said)
 
     def test_a_record_that_cant_be_read_is_an_error_of_one_line(self):
-        done = subprocess.run([sys.executable, "-B", ROOT / "plots" / "micro_render.py", "--micro",
-                               "/no/micro.json", "--out", "/no"], capture_output=True, text=True,
-                              check=False)
+        done = run(sys.executable, "-B", ROOT / "plots" / "micro_render.py", "--micro",
+                   "/no/micro.json", "--out", "/no")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
 
     def test_a_case_without_its_parameters_is_an_error_of_one_line_and_no_figure(self):
@@ -126,7 +124,7 @@ class MicroRenderTest(FigureTest):
                              (lambda entry: entry["parameters"].pop("n"), "the parameter n;")):
             entries = self.entries(r"wgmma/m64n\d+k16_f16_ss/thr.*")
             change(entries[0])
-            self.assert_fails(self.record_of(entries), said, "--figure", "wgmma_widths", **PROGRAM)
+            self.assert_fails(self.record_of(entries), said, **PROGRAM)
 
     def test_style_has_a_colour_for_every_series(self):
         self.assertGreaterEqual(len(style.SERIES), 6)

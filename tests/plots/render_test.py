@@ -238,6 +238,18 @@ class FindingTest(FigureTest):
                          "4 of 7 steps pass their gates at every shape, "
                          "1 only at some and 2 at none")
 
+    def test_verdicts_are_of_this_board_where_nothing_is_known_of_others(self):
+        def said(figure):
+            return " ".join(text for text, _ in drawn_texts(figure)).replace("\n", " ")
+
+        data = synthetic()
+        for figure in effects.draw(Summary(data)), matrix.draw(Summary(data)):
+            self.assertIn("other boards of the kind", said(figure))
+        data["statistics"]["spreads"] = []
+        for figure in effects.draw(Summary(data)), matrix.draw(Summary(data)):
+            self.assertIn("this board", said(figure))
+            self.assertNotIn("boards of the kind", said(figure))
+
     def test_effects_say_in_words_what_all_or_none_of_the_steps_do(self):
         usual = synthetic()
         for verdicts, names, title in [
@@ -347,7 +359,7 @@ class CommandTest(FigureTest):
             self.assertEqual((again / name).read_bytes(), content, name)
 
     def test_the_pictures_hold_no_date_of_making_and_no_program_version(self):
-        self.run_on(synthetic(), "--figure", "effects")
+        self.run_on(only_shapes(synthetic(), ["long"]))
         for name, content in self.written().items():
             self.assertNotIn(b"matplotlib", content.lower(), name)
             self.assertNotIn(b"metadata", content, name)
@@ -363,11 +375,6 @@ class CommandTest(FigureTest):
         for name, content in self.written().items():
             self.assertNotIn(b"mission_b", content, name)
 
-    def test_one_figure_can_be_chosen(self):
-        code, _ = self.run_on(synthetic(), "--figure", "ladder_mission_b")
-        self.assertEqual(code, 0)
-        self.assertEqual(set(self.written()), {"ladder_mission_b.svg"})
-
     def test_no_name_of_a_record_leads_out_of_the_folder(self):
         summary = synthetic()
         summary["design"] = "/../../victim"
@@ -375,10 +382,6 @@ class CommandTest(FigureTest):
         self.assertEqual(set(self.written()),
                          {"-------victim_effects.svg", "-------victim_matrix.svg"})
         self.assertEqual({path.name for path in self.path.iterdir()}, {"summary.json", "out"})
-
-    def test_a_figure_that_does_not_exist_is_refused_with_those_that_do(self):
-        self.assert_fails(synthetic(), "no figure is called ladder_x; there are ladder_small",
-                          "--figure", "ladder_x")
 
     def test_text_that_is_not_json_and_a_missing_file_are_refused(self):
         self.assert_fails("{", "not JSON")
@@ -415,7 +418,9 @@ class CommandTest(FigureTest):
                 if key == "shapes":
                     for other in ("cells", "verdicts", "peers", "floors"):
                         data[other] = []
-                self.assert_fails(data, message, "--figure", name)
+                with self.assertRaisesRegex(SummaryError, message):
+                    render.figures(Summary(data))[name]()
+                self.assert_fails(data, "")
 
 
 def last_names(data, count):

@@ -54,6 +54,12 @@ class ThroughputTest(FigureTest):
         title = heading(throughput.draw(Summary(data)))
         self.assertIn("2.00× the best peer over 3 cells (geometric mean), 0.500× to 8.00×", title)
 
+    def test_the_subtitle_says_how_variants_were_timed(self):
+        data = make_grid(head_dims=(64,), masks=(False,))
+        self.assertIn(" · variants in turn · ", throughput.draw(Summary(data)).texts[-1].get_text())
+        data["provenance"]["alone"] = {"settle_s": 0.5, "window_s": 1.0}
+        self.assertIn(" · each alone · ", throughput.draw(Summary(data)).texts[-1].get_text())
+
     def test_arms_with_8_bits_have_a_line_of_their_own_and_keep_peers_out_of_the_title(self):
         data = make_grid(head_dims=(64,), masks=(False,))
         for cell in data["cells"]:

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kernels/sdpa/registry/registry.h"
+#include "kernels/sdpa/registry/techniques.h"
 #include "nlohmann/json.hpp"
 #include "reports/model/derived/measured_claims.h"
 #include "reports/model/records.h"
@@ -35,6 +36,9 @@ std::string QuestionsText(const std::vector<ReadRecord>& records);
 // Hopper's kernels and on those of the sm_80-class path, and when to use it. `prefix` goes before
 // links: "reports/h200/".
 std::string TechniqueTable(const std::vector<ReadRecord>& records, std::string_view prefix);
+// "always in the WMMA kernel, never in the mma.sync kernel; best where the compute warps lack issue
+// slots": each kernel's verdicts on its best claim of the technique. `claims` may be of others too.
+std::string UseWhen(const std::vector<MeasuredClaim>& claims, const sdpa::TechniqueRow& technique);
 
 // Every verdict on a toggle, in the order of the records.
 std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,

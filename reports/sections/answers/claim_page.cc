@@ -18,35 +18,37 @@ namespace {
 std::string_view EvidenceWords(sdpa::EvidenceChange change) {
   switch (change) {
     case sdpa::EvidenceChange::kNone:
-      return "stay as they are";
+      return "do not change";
     case sdpa::EvidenceChange::kAppears:
       return "appear";
     case sdpa::EvidenceChange::kGrows:
-      return "become more";
+      return "increase in number";
     case sdpa::EvidenceChange::kShrinks:
-      return "become fewer";
+      return "decrease in number";
     case sdpa::EvidenceChange::kVanishes:
-      return "vanish";
+      return "disappear";
     case sdpa::EvidenceChange::kDiffers:
       return "change in number";
     case sdpa::EvidenceChange::kShrinksInLoops:
-      return "become fewer inside loops";
+      return "decrease in number inside loops";
   }
   return "";
 }
 
 std::string EvidenceOf(const sdpa::ToggleRow& row) {
   std::vector<std::string> where;
-  if (!row.evidence.ptx.empty()) where.push_back(Cat("PTX lines with ", Code(row.evidence.ptx)));
+  if (!row.evidence.ptx.empty()) {
+    where.push_back(Cat("PTX lines that match ", Code(row.evidence.ptx)));
+  }
   if (!row.evidence.sass.empty()) {
-    where.push_back(Cat("SASS opcodes with ", Code(row.evidence.sass)));
+    where.push_back(Cat("SASS opcodes that match ", Code(row.evidence.sass)));
   }
   if (where.empty() && !row.evidence.launched.empty()) {
-    return Cat("what a call launches: lines with ", Code(row.evidence.launched), " ",
-               row.evidence.launched_vanishes ? "vanish" : "appear");
+    return Cat("in the list of launches of a call, lines that match ", Code(row.evidence.launched),
+               " ", row.evidence.launched_vanishes ? "disappear" : "appear");
   }
   if (where.empty()) return "the machine code differs";
-  return Cat(JoinWords(where), " ", EvidenceWords(row.evidence.change), ", on against off");
+  return Cat(JoinWords(where), " ", EvidenceWords(row.evidence.change), " when it is on");
 }
 
 std::string RegimePart(const MeasuredClaim& claim, std::string_view expected) {
@@ -84,6 +86,7 @@ Tested TestedBy(const MeasuredClaim& claim, const sdpa::Claim& declared) {
       claim.from == claim.row->levels.values[0] && claim.to == claim.row->levels.values[1];
   for (const Judgement& judgement : claim.judged) {
     const Verdict& verdict = *judgement.verdict;
+    if (judgement.record->summary.provenance.created_utc < sdpa::PredictsSince(declared)) continue;
     if (verdict.shape != declared.problem || (of_row && !verdict.predicted_low)) continue;
     tested = {&judgement, verdict};
     if (verdict.predicted_low || !HasMeaning(verdict) || !verdict.ratio.low) continue;
@@ -102,60 +105,66 @@ std::string_view WhenForeseen(sdpa::Foreseen foreseen) {
     case sdpa::Foreseen::kAfterPrototypes:
       return "written after prototypes had run";
     case sdpa::Foreseen::kFromOtherPairs:
-      return "written when both levels had been judged over others, and the pair had not";
+      return "written when both levels had been compared with others, but not with each other";
+    case sdpa::Foreseen::kFromRecord:
+      return "taken from the interval of an H200's record, because nobody predicted a range before "
+             "that record";
   }
   return "";
 }
 
 std::string PredictionOf(const MeasuredClaim& claim, const sdpa::Claim& declared) {
-  if (declared.low == 0) {
-    for (const bool there : {true, false}) {
-      for (const Judgement& judgement : claim.judged) {
-        const Verdict& v = *judgement.verdict;
-        if (!HasMeaning(v) || !v.ratio.low || (there && v.shape != declared.problem)) continue;
-        return Cat("Nobody foresaw a range before the first run. The newest record predicts ",
-                   FormatRatioInterval(v.ratio.low, v.ratio.high), " at ", Code(v.shape),
-                   " for the next board of this kind.");
-      }
-    }
-    return "Nobody foresaw a range, and no record judges it.";
-  }
+  if (declared.low == 0) return "Today's registry declares no such claim.";
   const Tested tested = TestedBy(claim, declared);
   const ablations::ClaimPrediction prediction = {declared.problem, declared.low, declared.high, {}};
   const Range range =
       PredictedRange(prediction, tested.judgement == nullptr ? nullptr : &tested.verdict);
   const bool of_row =
       claim.from == claim.row->levels.values[0] && claim.to == claim.row->levels.values[1];
-  std::string out = Cat(FormatLimit(range.low), " to ", FormatLimit(range.high), " at ",
-                        Code(declared.problem), ", ", WhenForeseen(declared.foreseen), ". ");
+  const std::string_view since = sdpa::PredictsSince(declared);
+  const auto limit = [&](double ratio) {
+    return since.empty() ? FormatLimit(ratio) : FormatRatio(ratio);
+  };
+  std::string out = Cat(limit(range.low), " to ", limit(range.high), " at ", Code(declared.problem),
+                        ", ", WhenForeseen(declared.foreseen), ". ",
+                        since.empty() ? "" : Cat("It is tested on records since ", since, ". "));
   if (of_row || declared.foreseen == sdpa::Foreseen::kBlind) {
     Append(&out, claim.row->predicted.why, " ");
   }
-  return out + (tested.judgement == nullptr
-                    ? std::string("No record judges it at the problem of the prediction.")
-                    : PredictionOutcome(prediction, &tested.verdict));
+  if (tested.judgement != nullptr) return out + PredictionOutcome(prediction, &tested.verdict);
+  const bool judged_there =
+      std::any_of(claim.judged.begin(), claim.judged.end(), [&](const Judgement& judgement) {
+        return judgement.verdict->shape == declared.problem &&
+               judgement.record->summary.provenance.created_utc >= since;
+      });
+  // The prediction of a row is for the technique's place in its ladder, or for it alone.
+  return Cat(out, "No record ", since.empty() ? "" : "since then ",
+             judged_there ? "judges it there in the order that the prediction is for; the verdicts "
+                            "at that problem have another baseline."
+                          : "judges it at the problem of the prediction.");
 }
 
-std::string FamilyOfTests(const MeasuredClaim& claim) {
+std::string FamilyOfTests(const MeasuredClaim& claim, const sdpa::Claim& declared) {
   int64_t of_toggle = 0;
   int64_t own = 0;
   for (const Judgement& judgement : claim.judged) {
     ++(judgement.is_step ? of_toggle : own);
   }
-  const std::string on_toggle = Cat("all verdicts of one record on ", Code(claim.row->id));
+  const std::string on_toggle = Cat("all verdicts of one record on ", Code(declared.step_family));
   const std::string on_claim =
-      "all verdicts of one record on this claim, where no step of the design leads from the "
-      "baseline to the candidate";
+      Cat("all verdicts of one record on ", Code(declared.pair_family),
+          ", if no step of the design leads from the baseline to the candidate");
   std::vector<std::string> parts;
   if (of_toggle > 0 || own == 0) parts.push_back(on_toggle);
   if (own > 0) parts.push_back(on_claim);
-  return Cat(absl::StrJoin(parts, "; "),
-             ". At most 5% of those that decide are expected to miss (false coverage rate)");
+  return Cat(
+      absl::StrJoin(parts, "; "),
+      ". At most 5% of the intervals that decide are expected to miss (false coverage rate)");
 }
 
 // "results": whether the claim to leave every bit was kept.
 std::string BitsOf(const MeasuredClaim& claim) {
-  if (!sdpa::KeepsBits(*claim.row)) return "compared with FP64; the bits may differ";
+  if (!sdpa::KeepsBits(*claim.row)) return "compared with FP64; bits may change";
   int64_t checks = 0;
   int64_t same = 0;
   for (const Judgement& judgement : claim.judged) {
@@ -163,9 +172,9 @@ std::string BitsOf(const MeasuredClaim& claim) {
     checks += judgement.verdict->same_errors->checks;
     same += judgement.verdict->same_errors->same;
   }
-  if (checks == 0) return "every bit should stay; no record shows it";
+  if (checks == 0) return "every bit should stay the same; no record shows it";
   return Cat(
-      "every bit should stay: the errors against FP64 of both variants were the same to the "
+      "every bit should stay the same: the errors of both variants against FP64 agreed to the "
       "last digit in ",
       same == checks ? "all " : Cat("**only ", same, "** of "), checks, " checks");
 }
@@ -196,20 +205,20 @@ std::string DeclarationPart(const std::vector<ReadRecord>& records, const Measur
                             const sdpa::Claim& declared) {
   const sdpa::ToggleRow& row = *claim.row;
   const auto level = [&](int value) { return Cat(Code(row.levels.NameOf(value))); };
-  Table table("what | is claimed");
+  Table table("part | of the claim");
   table.AddRow({"baseline → candidate",
                 Cat(level(claim.from), " → ", level(claim.to), " of ", Code(row.id), ", ",
                     FamilyTitle(claim.family), "; in records ", InRecords(claim))});
   table.AddRow({"regime", Cat(RegimeOf(declared), ": problems like ", Code(declared.problem))});
   table.AddRow({"prediction", PredictionOf(claim, declared)});
-  table.AddRow({"gate", Cat("adopted from ", FormatLimit(row.gate), " on")});
-  table.AddRow({"family of tests", FamilyOfTests(claim)});
+  table.AddRow({"gate", Cat("adopt from ", FormatLimit(row.gate), " on")});
+  table.AddRow({"family of tests", FamilyOfTests(claim, declared)});
   table.AddRow({"evidence", EvidenceOf(row)});
   table.AddRow({"results", BitsOf(claim)});
   const Counter* counter =
       row.counter_claim.counter.empty() ? nullptr : FindCounter(row.counter_claim.counter);
   table.AddRow({"counter", counter == nullptr
-                               ? std::string("none is claimed to move")
+                               ? std::string("none is expected to change")
                                : Cat(counter->claimed, ": ",
                                      row.counter_claim.rises ? "more" : "fewer", " with it")});
   table.AddRow({"microbenchmark", MicroOf(records, row)});
@@ -261,8 +270,9 @@ std::string SharePart(const std::vector<ReadRecord>& records, std::string_view t
     }
   }
   if (table.empty()) return "";
-  return Cat("Over all combinations of a factorial (intervals each by itself):\n\n",
-             table.ToMarkdown());
+  return Cat(
+      "Over all combinations of a factorial (intervals are not adjusted for each other):\n\n",
+      table.ToMarkdown());
 }
 
 // "96 → 88", or one figure where nothing changed.
@@ -327,9 +337,9 @@ std::string ResourcePart(const MeasuredClaim& claim) {
   }
   if (table.empty()) return "";
   return Cat(
-      "Per pair of kernels, for the GPU of the record; instructions are counted in the machine "
-      "code, not as executed.",
-      factorial ? " The pairs of factorials are left out." : "", "\n\n", table.ToMarkdown());
+      "One row per pair of kernels, compiled for the GPU of the record. Instructions are counted "
+      "in the machine code, not as executed.",
+      factorial ? " Pairs of factorial designs are left out." : "", "\n\n", table.ToMarkdown());
 }
 
 std::string StaleWarning(const std::vector<ReadRecord>& records, const MeasuredClaim& claim) {
@@ -344,10 +354,10 @@ std::string StaleWarning(const std::vector<ReadRecord>& records, const MeasuredC
     }
   }
   if (stale.empty()) return "";
-  return Cat("> **Warning: older than the kernels** ", stale.size() == 1 ? "is " : "are ",
-             JoinWords(stale),
-             ". Their figures are of other code than this tree's; [the index](../",
-             kTechniqueIndexFile, "#records) says what changed.\n\n");
+  return Cat("> **Warning: older machine code.** The kernels changed since ", JoinWords(stale),
+             stale.size() == 1 ? "; figures of that record" : "; figures of those records",
+             " are of the earlier code. [The index](../", kTechniqueIndexFile,
+             "#records) lists the changes.\n\n");
 }
 
 }  // namespace
@@ -372,7 +382,12 @@ std::string ClaimPage(const std::vector<ReadRecord>& records, const MeasuredClai
       TechniqueName(row), "](../", TechniquePath(row), ").\n\n", StaleWarning(records, claim),
       RegimePart(claim, RegimeOf(declared)), "\n",
       has_picture ? Cat("![Ratios by problem](", ClaimName(claim), ".svg)\n\n") : "",
-      "**Mechanism.** ", row.claim, "\n\n**Lesson.** ",
+      "**Mechanism.** ",
+      // The row states it for its first on-level.
+      claim.to == row.levels.values[1]
+          ? ""
+          : Cat("(Written for ", Code(row.levels.NameOf(row.levels.values[1])), ".) "),
+      row.claim, "\n\n**Lesson.** ",
       row.lesson.empty() ? std::string("None is written down yet.") : Cat(row.lesson, "."), "\n",
       Fold("The claim: baseline, regime, prediction, gate, evidence, prior",
            DeclarationPart(records, claim, declared)),
@@ -382,9 +397,9 @@ std::string ClaimPage(const std::vector<ReadRecord>& records, const MeasuredClai
           VerdictPart(claim)),
       Fold("Resources and instructions", ResourcePart(claim)),
       Fold("Shares of a factorial", of_row ? SharePart(records, row.id) : ""),
-      "\nA ratio is time(baseline) / time(candidate): above 1 the candidate is faster. Written "
-      "from the registry and the newest record of each design by `warpledger techniques`; edit "
-      "those or the renderer, never this page.\n");
+      "\nA ratio is time(baseline) / time(candidate): above 1 the candidate is faster. "
+      "`warpledger techniques` writes this page from the registry and the newest record of each "
+      "design.\n");
 }
 
 }  // namespace warpledger::report

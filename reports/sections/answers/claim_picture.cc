@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "reports/model/describe.h"
+#include "reports/model/lists.h"
 #include "reports/model/text.h"
 #include "reports/sections/answers/answers.h"
 
@@ -41,10 +42,7 @@ constexpr Mark kMarks[] = {
 };
 
 const Mark* MarkOf(const Verdict& verdict) {
-  for (const Mark& mark : kMarks) {
-    if (mark.verdict == verdict.verdict) return &mark;
-  }
-  return nullptr;
+  return FindIn(kMarks, [&](const Mark& mark) { return mark.verdict == verdict.verdict; });
 }
 
 bool IsDrawn(const Verdict& verdict) { return verdict.ratio.value && MarkOf(verdict) != nullptr; }

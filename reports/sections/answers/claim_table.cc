@@ -39,7 +39,7 @@ Json Row(const MeasuredClaim& claim, const Judgement& judgement) {
               {"design", summary.design},
               {"technique", technique == nullptr ? row.label : technique->name},
               {"toggle", row.id},
-              {"label", row.label},
+              {"label", LabelOf(claim)},
               {"claim", row.claim},
               {"family", FamilyTitle(claim.family)},
               {"level", row.levels.NameOf(claim.to)},

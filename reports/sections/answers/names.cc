@@ -55,15 +55,15 @@ std::string NamesText(const std::vector<ReadRecord>& records,
                       const std::vector<MeasuredClaim>& claims) {
   std::string out =
       Cat("# Names on ", records[0].summary.provenance.gpu.name,
-          "\n\nWhat records and older pages call a thing, and what pages call it now. Records keep "
+          "\n\nOlder names and today's names of pages, levels, problems and variants. Records keep "
           "the names that they were made with. Written by `warpledger techniques`.\n\n## Pages\n\n",
           PageTable(claims),
           "\n## Levels\n\nA toggle alone is its first level: `cp_async_stages` is "
           "`cp_async_stages=2`.\n\n",
-          LevelTable(), "\n## Problems\n\n`warpledger` takes each of a problem's names.\n\n",
+          LevelTable(), "\n## Problems\n\n`warpledger` accepts every name of a problem.\n\n",
           ProblemTable(),
-          "\n## Variants\n\nA name is a base of its design and what is changed from there; "
-          "`warpledger` takes the name of the record.\n");
+          "\n## Variants\n\nA name consists of a base of the design and the changes from there. "
+          "`warpledger` accepts the name in the record.\n");
   for (const ReadRecord& record : records) {
     Table table("in the record | on pages");
     for (const ArmAlias& alias : ArmAliases(record.summary)) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -24,12 +26,13 @@ std::string LinkedOutcome(const MeasuredClaim& claim, std::string_view prefix = 
   return Cat(ClaimLink(claim, prefix), ": ", Outcome(claim));
 }
 
-// Those that were faster somewhere and slower nowhere, the largest median first.
+bool PaysInMost(const Tally& tally) { return 2 * tally.faster > tally.n; }
+
+// Those that were faster in most verdicts, the largest median first.
 Claims ThatPay(const Claims& claims) {
   Claims out;
   for (const MeasuredClaim& claim : claims) {
-    const Tally tally = TallyOf(claim);
-    if (tally.faster > 0 && tally.slower == 0 && tally.median > 1) out.push_back(claim);
+    if (PaysInMost(TallyOf(claim))) out.push_back(claim);
   }
   std::stable_sort(out.begin(), out.end(), [](const MeasuredClaim& a, const MeasuredClaim& b) {
     return TallyOf(a).median > TallyOf(b).median;
@@ -59,19 +62,19 @@ Answer WhatPays(const Claims& claims, std::string question,
     if (of_family.empty() || (hopper_alone && !IsHopper(family))) continue;
     std::vector<std::string> named;
     for (const MeasuredClaim& claim : ThatPay(of_family)) {
-      if (named.empty()) best.push_back(Cat(claim.row->label, " in the ", FamilyTitle(family)));
+      if (named.empty()) best.push_back(Cat(LabelOf(claim), " in the ", FamilyTitle(family)));
       if (named.size() == kMostNamed) break;
       named.push_back(LinkedOutcome(claim));
     }
     answer.lines.push_back(Cat("In the ", FamilyTitle(family), ": ",
                                named.empty()
-                                   ? std::string("no technique was faster and nowhere slower")
+                                   ? std::string("no technique was faster in most verdicts")
                                    : absl::StrJoin(named, "; "),
                                "."));
   }
   if (!answer.lines.empty()) {
     answer.lines.insert(answer.lines.begin(),
-                        best.empty() ? std::string("**None** that was faster and nowhere slower.")
+                        best.empty() ? std::string("**No technique** was faster in most verdicts.")
                                      : Cat("**", absl::StrJoin(best, "; "),
                                            best.size() == 1 ? "** gives" : "** give", " most."));
   }
@@ -93,6 +96,7 @@ Tally Sum(const Claims& claims) {
     sum.n += tally.n;
     sum.faster += tally.faster;
     sum.slower += tally.slower;
+    sum.neutral += tally.neutral;
   }
   return sum;
 }
@@ -110,10 +114,10 @@ Answer ThreeStagesOrTwo(const Claims& claims) {
   if (third.empty()) return answer;
   answer.link = ClaimPath(third[0]);
   const Tally sum = Sum(third);
-  answer.lines.push_back(Cat(2 * sum.faster > sum.n ? "**Three.**" : "**Two.**",
-                             " The third stage was faster in ", sum.faster, " of ",
-                             Count(sum.n, "verdict"), " over two stages, and slower in ",
-                             sum.slower, "."));
+  answer.lines.push_back(
+      Cat(2 * sum.faster > sum.n ? "**Three.**" : "**Two.**", " The third stage was faster in ",
+          sum.faster, " of ", Count(sum.n, "verdict"), " over two stages, and slower in ",
+          sum.slower, sum.undecided() > 0 ? Cat("; not decided in ", sum.undecided()) : "", "."));
   for (const Claims& part : {third, second}) {
     for (const MeasuredClaim& claim : part) {
       answer.lines.push_back(
@@ -163,24 +167,37 @@ struct Missed {
   double factor;  // by how much the ratio lies outside of the range
 };
 
-std::vector<Missed> MissedPredictions(const Claims& claims, int64_t* judged) {
+// Several designs may judge one prediction: that of a claim at a problem.
+struct Predictions {
+  int64_t verdicts = 0;
+  int64_t outside = 0;  // held, but the ratio itself lies outside of the range
+  std::set<std::pair<const MeasuredClaim*, std::string>> all;
+  std::set<std::pair<const MeasuredClaim*, std::string>> ever_missed;
   std::vector<Missed> missed;
-  *judged = 0;
+};
+
+Predictions JudgedPredictions(const Claims& claims) {
+  Predictions out;
   for (const MeasuredClaim& claim : claims) {
     for (const Judgement& judgement : claim.judged) {
       const Verdict& v = *judgement.verdict;
       if (!v.prediction_held || !v.predicted_low || !v.ratio.value || !HasMeaning(v)) continue;
-      ++*judged;
-      if (*v.prediction_held) continue;
       const double ratio = *v.ratio.value;
-      missed.push_back(
+      ++out.verdicts;
+      out.all.emplace(&claim, v.shape);
+      if (*v.prediction_held) {
+        out.outside += ratio < *v.predicted_low || ratio > *v.predicted_high;
+        continue;
+      }
+      out.ever_missed.emplace(&claim, v.shape);
+      out.missed.push_back(
           {&claim, &judgement,
            ratio < *v.predicted_low ? *v.predicted_low / ratio : ratio / *v.predicted_high});
     }
   }
-  std::stable_sort(missed.begin(), missed.end(),
+  std::stable_sort(out.missed.begin(), out.missed.end(),
                    [](const Missed& a, const Missed& b) { return a.factor > b.factor; });
-  return missed;
+  return out;
 }
 
 std::string MissedTable(const std::vector<Missed>& missed) {
@@ -197,20 +214,27 @@ std::string MissedTable(const std::vector<Missed>& missed) {
 
 constexpr char kMissedAnchor[] = "#predictions-that-missed";
 
-Answer Surprises(const std::vector<Missed>& missed, int64_t judged) {
+Answer Surprises(const Predictions& judged) {
   Answer answer = {"What surprised, and which predictions missed?", kMissedAnchor, {}};
-  const auto n = static_cast<int64_t>(missed.size());
-  answer.lines.push_back(
-      Cat(n, " of ", Count(judged, "prediction"), " that could be judged missed."));
+  const auto n = static_cast<int64_t>(judged.missed.size());
+  answer.lines.push_back(Cat(
+      "**", judged.ever_missed.size(), " of ",
+      Count(static_cast<int64_t>(judged.all.size()), "prediction"),
+      "** missed in at least one verdict: ", n, " of ", Count(judged.verdicts, "verdict"),
+      " on them. A prediction holds in a verdict whose interval reaches the predicted range; in ",
+      judged.outside, " of ", Count(judged.verdicts - n, "verdict"),
+      " where it held, the ratio itself lies outside of the range."));
   std::vector<std::string> named;
-  for (const Missed& miss : missed) {
+  for (const Missed& miss : judged.missed) {
     if (named.size() == kMostNamed) break;
     const Verdict& v = *miss.judgement->verdict;
     named.push_back(Cat(ClaimLink(*miss.claim, ""), ": ", FormatRatio(v.ratio.value), " at ",
                         Code(v.shape), " where ", FormatLimit(*v.predicted_low), " to ",
                         FormatLimit(*v.predicted_high), " was expected"));
   }
-  if (!named.empty()) answer.lines.push_back(Cat("The widest: ", absl::StrJoin(named, "; "), "."));
+  if (!named.empty()) {
+    answer.lines.push_back(Cat("The largest misses: ", absl::StrJoin(named, "; "), "."));
+  }
   return answer;
 }
 
@@ -230,8 +254,7 @@ std::string Text(const Answer& answer) {
 
 std::string QuestionsText(const std::vector<ReadRecord>& records) {
   const Claims claims = MeasuredClaims(records);
-  int64_t judged = 0;
-  const std::vector<Missed> missed = MissedPredictions(claims, &judged);
+  const Predictions predictions = JudgedPredictions(claims);
   const std::vector<Answer> answers = {
       WhatPays(claims, "What pays at short lengths, full mask (at most 1024 keys)?",
                [](const Attention& p) { return p.seq_q > 1 && p.seq_kv <= 1024 && !p.causal; }),
@@ -247,17 +270,17 @@ std::string QuestionsText(const std::vector<ReadRecord>& records) {
           /*hopper_alone=*/true),
       ThreeStagesOrTwo(claims),
       WarpSpecialisation(claims),
-      Surprises(missed, judged),
+      Surprises(predictions),
       {"What did the L4 notes say, and what holds here?", kL4NotesFile, L4NotesAnswer(records)}};
   std::string out = Cat(
-      "# What the records say on ", records[0].summary.provenance.gpu.name,
-      "\n\nWritten from the registry and the newest record of each design by `warpledger "
-      "techniques`; edit those or the renderer, never this page. A ratio is time(without) / "
-      "time(with): above 1 is faster. At the power limit it is of SM cycles, that is of times at "
-      "equal clocks. A technique is named where it was faster in at least one "
-      "cell and slower in none; the largest median comes first. Faster and slower mean that the "
-      "whole interval, of boards of the kind, lies on that side of 1.\n\n## Questions and "
-      "answers\n\n");
+      "# Which techniques pay on ", records[0].summary.provenance.gpu.name,
+      "\n\n## Questions and answers\n\nA ratio is time(without) / time(with): above 1 is faster. "
+      "At the power limit the ratio compares SM cycles, which are times at equal clocks. "
+      "“Faster” and “slower” mean that the whole interval (for boards of this kind) lies on that "
+      "side of 1. Each answer lists, for each kernel, up to ",
+      kMostNamed,
+      " techniques that were faster in more than half of their verdicts, the largest median "
+      "first.\n\n");
   for (const Answer& answer : answers) {
     if (!answer.lines.empty()) out += Text(answer);
   }
@@ -265,48 +288,135 @@ std::string QuestionsText(const std::vector<ReadRecord>& records) {
       &out,
       "\nMore: [the fastest kernels beside their peers](standings.md), [every technique at every "
       "problem](",
-      kTechniqueIndexFile, "), [what records and older pages call a thing](", kNamesFile, ").\n");
-  if (!missed.empty()) {
-    Append(&out, "\n## Predictions that missed\n\nThe widest miss first.\n\n", MissedTable(missed));
+      kTechniqueIndexFile, "), [names in records and on older pages](", kNamesFile, ").\n");
+  if (!predictions.missed.empty()) {
+    Append(
+        &out,
+        "\n## Predictions that missed\n\nOne row per verdict whose whole interval lies outside of "
+        "the predicted range. The largest miss is first. A miss is the factor between the measured "
+        "ratio and the nearer end of the range.\n\n",
+        MissedTable(predictions.missed));
   }
   Table table("design | what it compares | record | state");
   for (const ReadRecord& record : records) {
-    table.AddRow({DesignLink(record.summary, ""), LabelOf(record.summary),
+    const std::string what(LabelOf(record.summary));
+    table.AddRow({DesignLink(record.summary, ""), what.empty() ? "an older design" : what,
                   Code(record.summary.run_id), StateOf(record)});
   }
-  Append(&out, "\n## Reports by design\n\n", table.ToMarkdown());
+  Append(&out, "\n## Reports by design\n\n", table.ToMarkdown(),
+         "\n`warpledger techniques` writes this page from the registry and the newest record of "
+         "each design.\n");
   return out;
+}
+
+namespace {
+
+// How often it pays; a claim that removes its technique tells by being slower.
+Tally OfUse(const MeasuredClaim& claim) {
+  Tally tally = TallyOf(claim);
+  if (claim.row->removes_technique) {
+    std::swap(tally.faster, tally.slower);
+    tally.median = 1 / tally.median;
+  }
+  return tally;
+}
+// The claim to speak of a technique by, of those that `counts` takes; null where none was judged.
+// It is the one with the best median, or of another level of its toggle with the same baseline,
+// where verdicts between the two levels tell for that: they decide for the level that they are of
+// where it is faster in most, else for the other, which was there first.
+const MeasuredClaim* Foremost(const Claims& claims,
+                              absl::FunctionRef<bool(const MeasuredClaim&)> counts) {
+  const MeasuredClaim* best = nullptr;
+  for (const MeasuredClaim& claim : claims) {
+    if (claim.from != claim.row->levels.values[0] || !counts(claim)) continue;
+    if (TallyOf(claim).n == 0) continue;
+    if (best == nullptr || OfUse(claim).median > OfUse(*best).median) best = &claim;
+  }
+  const auto better = [&]() -> const MeasuredClaim* {
+    for (const MeasuredClaim& claim : claims) {
+      if (claim.row != best->row || claim.family != best->family || TallyOf(claim).n == 0) continue;
+      const bool pays = PaysInMost(OfUse(claim));
+      if (pays ? claim.from != best->to : claim.to != best->to) continue;
+      const int level = pays ? claim.to : claim.from;
+      for (const MeasuredClaim& other : claims) {
+        if (other.row == best->row && other.family == best->family && other.from == best->from &&
+            other.to == level && TallyOf(other).n > 0) {
+          return &other;
+        }
+      }
+    }
+    return nullptr;
+  };
+  // No more moves than levels: verdicts of three levels may go round.
+  for (std::size_t moves = best == nullptr ? 0 : best->row->levels.count; moves > 0; --moves) {
+    const MeasuredClaim* next = better();
+    if (next == nullptr) break;
+    best = next;
+  }
+  return best;
+}
+
+constexpr std::string_view kHowOften[] = {"pays without a loss", "mostly pays", "sometimes pays",
+                                          "seldom pays", "never pays"};
+std::string_view HowOften(const Tally& tally) {
+  if (PaysInMost(tally)) return kHowOften[tally.slower == 0 ? 0 : 1];
+  if (tally.faster >= tally.slower) return kHowOften[2];
+  return kHowOften[tally.faster > 0 ? 3 : 4];
+}
+
+}  // namespace
+
+std::string UseWhen(const Claims& claims, const sdpa::TechniqueRow& technique) {
+  const Claims of_it = OfTechnique(claims, technique.id);
+  std::map<std::string_view, std::vector<std::string>> kernels;
+  for (const Family family : kFamilies) {
+    // What makes the kernel another one judges kernels.
+    const MeasuredClaim* claim = Foremost(of_it, [&](const MeasuredClaim& each) {
+      return each.family == family && each.row->id != sdpa::FamilyRoot(family);
+    });
+    if (claim == nullptr) continue;
+    kernels[HowOften(OfUse(*claim))].push_back(Cat("the ", FamilyTitle(family)));
+  }
+  std::vector<std::string> parts;
+  for (const std::string_view often : kHowOften) {
+    if (kernels.contains(often)) parts.push_back(Cat(often, " in ", JoinWords(kernels[often])));
+  }
+  std::string out = absl::StrJoin(parts, ", ");
+  if (technique.where.empty()) return out;
+  return Cat(out, out.empty() ? "" : "; ", "best where ", technique.where);
 }
 
 std::string TechniqueTable(const std::vector<ReadRecord>& records, std::string_view prefix) {
   const Claims claims = MeasuredClaims(records);
-  Table table("technique | on Hopper | on the sm_80-class path | use when");
+  Table table("technique | on Hopper | on the sm_80-class path | does it pay?");
+  bool marked = false;
   for (const sdpa::TechniqueRow& technique : sdpa::kTechniques) {
     const Claims of_it = OfTechnique(claims, technique.id);
-    const auto worth = [](const MeasuredClaim& claim) {
-      const double median = TallyOf(claim).median;
-      return claim.row->removes_technique ? 1 / median : median;
-    };
     const auto best = [&](bool hopper) {
-      const MeasuredClaim* found = nullptr;
-      for (const MeasuredClaim& claim : of_it) {
-        if (IsHopper(claim.family) != hopper || TallyOf(claim).n == 0) continue;
-        if (found == nullptr || worth(claim) > worth(*found)) found = &claim;
-      }
+      const MeasuredClaim* found = Foremost(
+          of_it, [&](const MeasuredClaim& claim) { return IsHopper(claim.family) == hopper; });
       if (found == nullptr) return std::string(kNone);
-      return Cat(found->row->removes_technique ? "without it: " : "",
-                 LinkedOutcome(*found, prefix));
+      const bool older = RestsOnOlderCode(*found);
+      marked |= older;
+      return Cat(found->row->removes_technique ? "without it: " : "", LinkedOutcome(*found, prefix),
+                 older ? " †" : "");
     };
     const std::string name =
         of_it.empty() ? std::string(technique.name)
                       : Cat("[", technique.name, "](", prefix, TechniquePath(*of_it[0].row), ")");
-    table.AddRow({Cat("**", name, "**"), best(true), best(false), std::string(technique.use_when)});
+    table.AddRow({Cat("**", name, "**"), best(true), best(false), UseWhen(claims, technique)});
   }
   return Cat(table.ToMarkdown(),
-             "\nEach cell is the level of the technique with the best median; a ratio is "
-             "time(without) / time(with) over all problems and designs that judged it. [Which "
-             "pay where, what surprised, what missed](",
-             prefix, kQuestionsFile, ").\n");
+             "\nEach cell shows one claim: the level of the technique with the best median, or "
+             "another level if it won the verdicts between the two. A ratio is time(without) / "
+             "time(with); its range covers all problems and designs that judged the claim. "
+             "“Mostly pays” means faster in more than half of the verdicts on that kernel, and "
+             "“without a loss” also slower in none; “sometimes”: faster at least as often as "
+             "slower; “seldom”: slower more often; “never”: faster in none. The last column leaves "
+             "out claims that make a kernel another family's, as `wgmma` does. ",
+             marked ? "†: some figures are of older machine code. " : "",
+             "[Which techniques pay where, and which predictions missed](", prefix, kQuestionsFile,
+             ").\n");
 }
 
 }  // namespace warpledger::report

@@ -9,6 +9,7 @@
 #include "kernels/sdpa/registry/techniques.h"
 #include "kernels/sdpa/rules/rules.h"
 #include "reports/model/describe.h"
+#include "reports/model/lists.h"
 #include "reports/model/text.h"
 #include "reports/sections/answers/answers.h"
 #include "reports/sections/sections.h"
@@ -59,15 +60,15 @@ std::string FamilyTable(const std::vector<MeasuredClaim>& claims) {
                        : table.ToMarkdown();
 }
 
+// The microbenchmark is of the first on-level; the kernel's ratios beside it are of that level too.
 std::string IsolatedPart(const std::vector<ReadRecord>& records, const sdpa::ToggleRow& row,
-                         const std::vector<Judgement>& judged) {
-  std::string out = "**Alone.** ";
+                         const std::vector<MeasuredClaim>& claims) {
+  std::string out = "**Microbenchmark.** ";
   if (row.micro.empty()) return out + "No microbenchmark isolates it.\n";
-  const auto quoting = std::find_if(records.begin(), records.end(), [&](const ReadRecord& r) {
-    return r.summary.FindMicro(row.micro) != nullptr;
-  });
+  const ReadRecord* quoting = FindIn(
+      records, [&](const ReadRecord& r) { return r.summary.FindMicro(row.micro) != nullptr; });
   const std::string benchmark(row.micro.substr(0, row.micro.find('/')));
-  if (quoting == records.end()) {
+  if (quoting == nullptr) {
     return Cat(out, "No record yet of its microbenchmark ", Code(row.micro), ".\n");
   }
   const ablations::ClaimMicro micro = {row.micro, row.micro_off, row.micro_off_factor};
@@ -76,12 +77,22 @@ std::string IsolatedPart(const std::vector<ReadRecord>& records, const sdpa::Tog
   if (isolated.effect) {
     Append(&out, ": alone it is worth **", FormatRatio(isolated.effect), "**");
   } else if (row.micro_off.empty()) {
-    out += ". The case shows what the mechanism costs; nothing stands against it";
+    out += ". There is no case without the mechanism to compare with";
   }
   std::vector<const Verdict*> verdicts;
-  for (const Judgement& j : judged) verdicts.push_back(j.verdict);
+  for (const MeasuredClaim& claim : claims) {
+    if (claim.row != &row || claim.from != row.levels.values[0] ||
+        claim.to != row.levels.values[1]) {
+      continue;
+    }
+    for (const Judgement& judgement : claim.judged) verdicts.push_back(judgement.verdict);
+  }
   const std::string range = RatioRange(verdicts);
-  if (isolated.effect && !range.empty()) Append(&out, ", in the kernel ", range);
+  if (isolated.effect && !range.empty()) {
+    const std::string level(row.levels.NameOf(row.levels.values[1]));
+    Append(&out, ", in the kernel ", row.levels.count > 2 ? Cat("as ", Code(level), " ") : "",
+           range);
+  }
   return Cat(out, ". How it is measured: [", benchmark, "](../micro/", benchmark, ".md) (record ",
              Code(quoting->summary.MicroRun()), ").\n");
 }
@@ -122,7 +133,7 @@ std::string NotApplicablePart(const std::vector<ReadRecord>& records, const sdpa
     }
   }
   for (const std::string& line : order) out += line;
-  return out.empty() ? "" : Cat("\n**`NOT_APPLICABLE`.**\n\n", out);
+  return out.empty() ? "" : Cat("\n**Not applicable**:\n\n", out);
 }
 
 std::string TogglePart(const std::vector<ReadRecord>& records,
@@ -134,23 +145,23 @@ std::string TogglePart(const std::vector<ReadRecord>& records,
   std::string out =
       Cat("\n## ", row.label, " (", Code(row.id), ")\n\n", row.claim, "\n\n**Lesson.** ",
           row.lesson.empty() ? std::string("None is written down yet.") : Cat(row.lesson, "."),
-          "\n\n**Levels.** ", JoinWords(levels), ", of which the first is off.");
+          "\n\n**Levels** (the first is off): ", JoinWords(levels), ".");
   if (const std::string needs = Ids(row.needs); !needs.empty()) Append(&out, " Needs ", needs, ".");
   if (row.may_break) {
-    Append(&out, " Known to miss the accuracy rule on some inputs",
+    Append(&out, " It breaks the accuracy rule on some inputs",
            row.exact_with == nullptr ? "" : Cat(" without ", Code(sdpa::ToggleId(row.exact_with))),
            ".");
   }
-  Append(&out, "\n\n**Foreseen** of ", Code(row.levels.names[1]), ": ",
+  Append(&out, "\n\n**Prediction** for ", Code(row.levels.names[1]), ": ",
          FormatLimit(row.predicted.low), " to ", FormatLimit(row.predicted.high), " at ",
-         Code(sdpa::ShownName(row.predicted.shape)), ", adopted from ", FormatLimit(row.gate),
-         " on. ", row.predicted.why);
+         Code(sdpa::ShownName(row.predicted.shape)), ", written ",
+         row.predicted.blind ? "before anything of it" : "after prototypes", " had run; gate ",
+         FormatLimit(row.gate), ". ", row.predicted.why);
   if (std::none_of(claims.begin(), claims.end(),
                    [&](const MeasuredClaim& claim) { return claim.row == &row; })) {
     out += " No record judges it on this GPU.";
   }
-  return Cat(out, "\n\n**Prior.** ", row.prior.text, ".\n\n",
-             IsolatedPart(records, row, JudgementsOn(records, row.id)),
+  return Cat(out, "\n\n**Prior.** ", row.prior.text, ".\n\n", IsolatedPart(records, row, claims),
              NotApplicablePart(records, row));
 }
 
@@ -179,16 +190,16 @@ std::string TechniquePage(const std::vector<ReadRecord>& records,
   std::string out =
       Cat("# ", TechniqueName(*rows[0]), " on ", records[0].summary.provenance.gpu.name, "\n\n");
   if (shared != nullptr) {
-    Append(&out, shared->mechanism, " **Use when:** ", shared->use_when, ".\n\n");
+    Append(&out, shared->mechanism, " **Does it pay?** It ", UseWhen(claims, *shared), ".\n\n");
   }
   Append(&out, FamilyTable(of_it),
          "\nA ratio is time(baseline) / time(candidate): above 1 the candidate is faster. Each "
-         "claim has a page; [all techniques](../",
-         kTechniqueIndexFile,
-         "). Written from the registry and the newest record of each design "
-         "by `warpledger techniques`; edit those or the renderer, never this page.\n");
+         "claim links to its page. [All techniques](../",
+         kTechniqueIndexFile, ").\n");
   for (const sdpa::ToggleRow* row : rows) out += TogglePart(records, claims, *row);
-  return out;
+  return Cat(out,
+             "\n`warpledger techniques` writes this page from the registry and the newest record "
+             "of each design.\n");
 }
 
 }  // namespace warpledger::report
