@@ -40,10 +40,7 @@ endfunction()
 function(warpledger_add_tests)
   cmake_parse_arguments(PARSE_ARGV 0 arg "COMPUTES" "NAME;PREFIX" "SOURCES;LIBS;LABELS")
   _warpledger_require(warpledger_add_tests NAME SOURCES LABELS)
-  _warpledger_check_labels(${arg_NAME} "${arg_LABELS}" left_out)
-  if(left_out)
-    return()
-  endif()
+  _warpledger_return_if_left_out()
   _warpledger_test_program(${arg_NAME} "${arg_SOURCES}" "${arg_LIBS}" warpledger_test_main
                            ${arg_COMPUTES})
   set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD ${WARPLEDGER_BATCH_COMPILE}
@@ -73,10 +70,7 @@ endfunction()
 function(warpledger_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "COMPUTES" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS;ARGS")
   _warpledger_require(warpledger_add_test NAME SOURCES LABELS)
-  _warpledger_check_labels(${arg_NAME} "${arg_LABELS}" left_out)
-  if(left_out)
-    return()
-  endif()
+  _warpledger_return_if_left_out()
   if("gpu" IN_LIST arg_LABELS)
     set(main warpledger_gpu_test_main)
   else()
@@ -93,22 +87,19 @@ function(warpledger_add_test)
 endfunction()
 
 # warpledger_add_python_test(SCRIPT <file.py> [NAME <snake_case>] [ARGS <arguments>]
-#                            LABELS <...> [TIMEOUT <seconds>])
+#                            LABELS <...> [TIMEOUT <seconds>] [PROPERTIES <name> <value> ...])
 #
 # A Python test, called as its file unless NAME says otherwise, run by WARPLEDGER_PYTHON from the
 # repository's root, with its own folder and those of _warpledger_python_folders on PYTHONPATH. A
 # script with a main of its own is called, any other is a module of unittest's. Exit code 77 means
 # skipped.
 function(warpledger_add_python_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SCRIPT;TIMEOUT" "ARGS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SCRIPT;TIMEOUT" "ARGS;LABELS;PROPERTIES")
   _warpledger_require(warpledger_add_python_test SCRIPT LABELS)
   if(NOT arg_NAME)
     get_filename_component(arg_NAME ${arg_SCRIPT} NAME_WE)
   endif()
-  _warpledger_check_labels(${arg_NAME} "${arg_LABELS}" left_out)
-  if(left_out)
-    return()
-  endif()
+  _warpledger_return_if_left_out()
   get_filename_component(script ${arg_SCRIPT} ABSOLUTE)
   if(NOT EXISTS ${script})
     message(FATAL_ERROR "Test ${arg_NAME}: there is no ${script}.")
@@ -123,9 +114,13 @@ function(warpledger_add_python_test)
   add_test(NAME ${arg_NAME} COMMAND ${WARPLEDGER_PYTHON} -B ${unittest} ${script} ${arg_ARGS}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   _warpledger_test_properties(${arg_NAME} "${arg_LABELS}" "${arg_TIMEOUT}")
+  if(arg_PROPERTIES)
+    set_tests_properties(${arg_NAME} PROPERTIES ${arg_PROPERTIES})
+  endif()
   set_property(TEST ${arg_NAME} PROPERTY ENVIRONMENT
                "PYTHONPATH=${folder}:${_warpledger_python_path}"
                "WARPLEDGER_PROGRAM=$<$<TARGET_EXISTS:warpledger>:$<TARGET_FILE:warpledger>>"
+               "WARPLEDGER_BUILD=${PROJECT_BINARY_DIR}"
                "WARPLEDGER_HAS_KERNELS=${WARPLEDGER_HAS_CUDA}"
                "MPLBACKEND=Agg"
                "MPLCONFIGDIR=${PROJECT_BINARY_DIR}/matplotlib")
@@ -137,10 +132,7 @@ endfunction()
 function(warpledger_add_build_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TARGET;TIMEOUT" "LABELS")
   _warpledger_require(warpledger_add_build_test NAME TARGET LABELS)
-  _warpledger_check_labels(${arg_NAME} "${arg_LABELS}" left_out)
-  if(left_out)
-    return()
-  endif()
+  _warpledger_return_if_left_out()
   add_test(NAME ${arg_NAME}
            COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target ${arg_TARGET})
   _warpledger_test_properties(${arg_NAME} "${arg_LABELS}" "${arg_TIMEOUT}")
@@ -225,25 +217,24 @@ macro(_warpledger_require function)
   endif()
 endmacro()
 
-function(_warpledger_check_labels name labels left_out)
-  foreach(label IN LISTS labels)
-    if(NOT label MATCHES "^(cpu|gpu|codegen|plots|docs|slow|long)$")
-      message(FATAL_ERROR "Test ${name}: label '${label}' is none of cpu, gpu, codegen, plots, docs, "
-                          "slow, long.")
+# Returns from a function that adds a test which this build leaves out.
+macro(_warpledger_return_if_left_out)
+  foreach(_label IN LISTS arg_LABELS)
+    if(NOT _label MATCHES "^(cpu|gpu|codegen|plots|docs|slow|long)$")
+      message(FATAL_ERROR "Test ${arg_NAME}: label '${_label}' is none of cpu, gpu, codegen, plots, "
+                          "docs, slow, long.")
     endif()
-    if((label MATCHES "^(gpu|codegen)$" AND NOT WARPLEDGER_HAS_CUDA)
-       OR (label MATCHES "^(gpu|slow|long)$" AND WARPLEDGER_QUICK))
-      set_property(GLOBAL APPEND PROPERTY WARPLEDGER_LEFT_OUT_TESTS ${name})
-      set(${left_out} TRUE PARENT_SCOPE)
+    if((_label MATCHES "^(gpu|codegen)$" AND NOT WARPLEDGER_HAS_CUDA)
+       OR (_label MATCHES "^(gpu|slow|long)$" AND WARPLEDGER_QUICK))
+      set_property(GLOBAL APPEND PROPERTY WARPLEDGER_LEFT_OUT_TESTS ${arg_NAME})
       return()
     endif()
   endforeach()
-  set(${left_out} FALSE PARENT_SCOPE)
-endfunction()
+endmacro()
 
 function(_warpledger_test_properties name labels timeout)
   if(NOT timeout)
-    set(timeout 300)
+    set(timeout 600)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77
                                           TIMEOUT ${timeout})

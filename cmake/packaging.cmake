@@ -8,8 +8,11 @@ set(share ${CMAKE_INSTALL_DATADIR}/warpledger)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/plots DESTINATION ${share} FILES_MATCHING PATTERN "*.py"
         PATTERN "__pycache__" EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/requirements.txt DESTINATION ${share})
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/subjects/sdpa/peers.py
-        DESTINATION ${share}/ablations/subjects/sdpa)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/ablations/subjects/sdpa/peers
+        DESTINATION ${share}/ablations/subjects/sdpa FILES_MATCHING PATTERN "*.py"
+        PATTERN "__pycache__" EXCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/ablations/subjects/python/warpledger/driver.py
+        DESTINATION ${share}/ablations/subjects/python/warpledger)
 
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/cli/archive/bundle.py
         ${PROJECT_SOURCE_DIR}/ablations/cli/archive/bundle_replay.py

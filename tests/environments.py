@@ -20,7 +20,6 @@ Exit codes: 0 no row failed; 1 a row failed; 2 wrong use; 77 every row was skipp
 import argparse
 import contextlib
 import dataclasses
-import filecmp
 import os
 import pathlib
 import re
@@ -312,27 +311,23 @@ def records(run):
     return [record for found in chosen for record in found]
 
 
-def summaries(of, program, out, environment=None):
-    """The folder `out`, with the summary that `program` makes of each of these records."""
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
-    for record in of:
-        call([program, "judge", f"--record={record.path}", f"--out={out / record.name}.json"],
-             environment=environment)
-    return out
-
-
-def same_summaries(run, folder, program, environment=None):
+def same_summaries(run, folder, program, **variables):
+    """What the program makes under these variables of the environment, and what this build does."""
     of = records(run)
-    want = summaries(of, run.build / "bin/warpledger", folder / "this_build")
-    got = summaries(of, program, folder / "other", environment)
-    names = sorted(path.name for path in want.iterdir())
-    if not names:
+    import summaries
+    for name in ("this_build", "other"):  # each computes its own anew
+        shutil.rmtree(folder / name, ignore_errors=True)
+    try:
+        want = summaries.hashes(run.build / "bin/warpledger", of, folder / "this_build")
+        got = summaries.hashes(program, of, folder / "other", **variables)
+    except subprocess.SubprocessError as error:
+        raise Failed(f"{error} {error.stderr or ''}".strip()) from error
+    if not want:
         raise Failed("there is no record to judge")
-    differ = [name for name in names if not filecmp.cmp(want / name, got / name, shallow=False)]
+    differ = [name for name, digest in want.items() if got[name] != digest]
     if differ:
-        raise Failed(f"{len(differ)} of {len(names)} summaries differ: {', '.join(differ)} ({folder})")
-    return f"{len(names)} summaries are the same bytes"
+        raise Failed(f"{len(differ)} of {len(want)} summaries differ: {', '.join(differ)} ({folder})")
+    return f"{len(want)} summaries are the same bytes"
 
 
 def built_with(compiler, flags):
@@ -353,8 +348,7 @@ def built_with(compiler, flags):
 
 
 def libm_summaries(run, folder):
-    return same_summaries(run, folder, run.build / "bin/warpledger",
-                          other_libm(run, folder))
+    return same_summaries(run, folder, run.build / "bin/warpledger", **other_libm(run, folder))
 
 
 # name: (what it changes, its function, whether --cheap has it)

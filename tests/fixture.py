@@ -2,6 +2,7 @@
 """What tests in Python share: the tree's root, a folder of their own, and calls of programs."""
 
 import contextlib
+import importlib.util
 import io
 import os
 import pathlib
@@ -12,12 +13,43 @@ import unittest
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# The program `warpledger` of the build, and whether it has kernels: ctest names both.
-PROGRAM = os.environ.get("WARPLEDGER_PROGRAM", "")
+# The program `warpledger`, the build, and whether it has kernels: ctest names these.
+PROGRAM = os.environ.get("WARPLEDGER_PROGRAM", "") and os.path.abspath(os.environ["WARPLEDGER_PROGRAM"])
+BUILD = pathlib.Path(os.environ.get("WARPLEDGER_BUILD", ROOT / "build"))
 HAS_KERNELS = os.environ.get("WARPLEDGER_HAS_KERNELS", "") == "ON"
 # No test multiplies large matrices. NumPy's threads for those, in every program that a test starts,
 # would wait busily for work.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def load(path):
+    """A script as a module, which finds what lies beside it."""
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def skip(why):
+    """Ends the test as what ctest calls skipped."""
+    print(f"SKIPPED: {why}")
+    sys.exit(77)
+
+
+def run(*command, check=False, **options):
+    return subprocess.run(command, capture_output=True, text=True, check=check, **options)
+
+
+def warpledger(*arguments, **options):
+    return run(PROGRAM, *arguments, **options)
+
+
+def needs_gpu():
+    done = warpledger("check", "--shapes=small", "--variants=minimal_scalar", "--inputs=normal", "--seeds=1")
+    if done.returncode == 3:
+        skip(done.stderr.strip())
 
 
 class FolderTest(unittest.TestCase):

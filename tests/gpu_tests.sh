@@ -19,9 +19,10 @@ TEXT
 
 [[ ${1-} == --help || ${1-} == -h ]] && usage && exit 0
 (($# >= 1 && $# <= 2)) || { usage >&2; exit 2; }
-prefix=$1
-python=${2:-python3}
+prefix=$(realpath -m "$1")
+python=$(realpath -s "$(command -v "${2:-python3}")")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$here/.."
 
 shopt -s nullglob
 programs=("$prefix"/share/warpledger/gpu_tests/*)
@@ -92,27 +93,28 @@ else
   echo "== mutation_gpu_test is left out: there is no $mutants. Where the build is, run" \
     "'cmake --build build --target check_mutant', and package again."
 fi
+module() { # SECONDS FILE
+  WARPLEDGER_PROGRAM=$prefix/bin/warpledger PYTHONPATH=$here:$(dirname "$here/$2") \
+    timeout "$1" "$python" -B -m unittest -v "$here/$2"
+}
 # It times too. It compiles what it measures, so that it has nothing to say without nvcc.
 study() {
   local status=0
-  timeout 900 "$python" -B "$here/ablations/subjects/study/study_gpu_test.py" \
-    "$prefix/bin/warpledger" || status=$?
+  module 900 ablations/subjects/study/study_gpu_test.py || status=$?
   return $((status == 77 ? 0 : status))
 }
 run study_gpu_test study
-run compare_gpu_test env WARPLEDGER_PROGRAM="$prefix/bin/warpledger" \
-  PYTHONPATH="$here:$here/ablations/subjects/python" timeout 900 "$python" -B -m unittest -v \
-  "$here/ablations/subjects/python/compare_gpu_test.py"
+run compare_gpu_test module 900 ablations/subjects/python/compare_gpu_test.py
 # The rest times nothing.
 started=()
 program=$prefix/share/warpledger/gpu_tests/$kSharded
 [[ ! -x $program ]] || beside "$kSharded" sharded "$program"
 program=$prefix/share/warpledger/gpu_tests/$kBeside
 [[ ! -x $program ]] || beside "$kBeside" timeout 500 "$program" --gtest_brief=1
-beside exec_gpu_test timeout 550 "$python" -B "$here/ablations/subjects/sdpa/exec_gpu_test.py" "$prefix/bin/warpledger"
-beside check_gpu_test timeout 300 "$python" -B "$here/ablations/subjects/sdpa/check_gpu_test.py" "$prefix/bin/warpledger"
+beside exec_gpu_test module 550 ablations/subjects/sdpa/exec_gpu_test.py
+beside check_gpu_test module 300 ablations/subjects/sdpa/check_gpu_test.py
 for name in isolation_gpu_test calibrate_gpu_test; do
-  beside "$name" timeout 300 "$python" -B "$here/ablations/measure/$name.py" "$prefix/bin/warpledger"
+  beside "$name" module 300 "ablations/measure/$name.py"
 done
 for each in "${started[@]}"; do run "${each%%:*}" shown "${each%%:*}" "${each##*:}"; done
 echo "$passed passed, $failed failed"

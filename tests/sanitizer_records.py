@@ -88,7 +88,8 @@ def line_of_run(record):
     return (f"- `{record['run_id']}` ({record['created_utc']}): {gpu['name']}, driver "
             f"{gpu['driver']}, compute-sanitizer {record['compute_sanitizer']}, "
             f"{count_checks(record)} checks, "
-            + (f"without what {earlier} had found clean\n" if earlier else "nothing left out\n"))
+            + (f"without instances that {earlier} had found clean\n" if earlier
+               else "nothing left out\n"))
 
 
 def lines_of_plants(records):
@@ -147,23 +148,18 @@ def page_of(records, tree):
     for record in records:
         for name, code in record["instances"]:
             codes[name].add(code)
-    out = ["# compute-sanitizer on every variant\n\n",
-           "Each instance is launched on each shape below that it is compiled for, twice, between "
-           "guard bands and into poisoned memory, and its result is checked against the FP64 "
-           "reference, all under the tool. The runs, the newest first:\n\n",
-           *map(line_of_run, records),
-           *lines_of_plants(records),
-           f"\nEach one's record is its `{RECORD}` (schema: [RECORD.md](../RECORD.md)); made by "
-           "`tests/sanitizers.py`.\n\n"]
+    out = ["# compute-sanitizer on every variant\n\n"]
     out.append(f"**{len(covered) - len(lacking)} of the {len(covered)} instances that this tree "
                f"compiles for this GPU ran clean under {', '.join(TOOLS[:-1])} and {TOOLS[-1]}, "
                f"with the machine code that they have in this tree; "
                f"{len(with_findings)} of {len(ran)} pairs of a tool and a shape have "
                f"findings, in {sum(map(count_checks, records))} checks, of which "
-               f"{count_checks_of(records, tree)} ran that code.**\n\n")
+               f"{count_checks_of(records, tree)} ran that code.**\n\n"
+               "A check launches an instance twice on a shape, between guard bands and into poisoned "
+               "memory, under the tool, and compares the result with the FP64 reference. ")
     out.append("An instance is a variant compiled for a head dimension, a mask and a dtype. "
-               "A number below is how many ran clean there with the machine code that they have in "
-               "this tree; bold, how many ran of a pair with findings.\n\n")
+               "The table counts the instances that ran clean with the machine code that they have "
+               "in this tree; bold: the instances that ran in a pair with findings.\n\n")
     out.append("| shape | " + " | ".join(tools) + " |\n|---" + "|--:" * len(tools) + "|\n")
     for shape in shapes:
         cells = []
@@ -183,6 +179,10 @@ def page_of(records, tree):
     changed = [name for name in lacking if name in codes and tree[name] not in codes[name]]
     others = [name for name in lacking if name in codes and tree[name] in codes[name]]
     gone = sorted(name for name in codes if name not in tree)
+    out += ["\n## Runs\n\nThe newest first:\n\n", *map(line_of_run, records),
+            *lines_of_plants(records),
+            f"\nThe record of a run is its `{RECORD}` (schema: [RECORD.md](../RECORD.md)), made by "
+            "`tests/sanitizers.py`.\n"]
     for title, which in (("Never run", never), ("Machine code changed since", changed),
                          ("Not clean under every tool", others),
                          ("Run, and no longer in this tree", gone)):
@@ -191,11 +191,11 @@ def page_of(records, tree):
     out.append("\n## What the tools don't see\n\n"
                "memcheck sees accesses outside allocations and misaligned ones, initcheck reads of "
                "global memory that nobody wrote, synccheck barriers that not all threads reach, "
-               "racecheck hazards in shared memory between accesses of threads. What TMA "
-               "writes there by a tensor map, and what `wgmma` reads there, belongs to no "
-               "thread, and racecheck says nothing of it (FlashAttention's "
-               "AI/RACECHECK_TMA_HAZARD.md found so too): for these stand the repeats of every "
-               "check, which must give the same bits, and the correctness tests.\n\n"
+               "racecheck hazards in shared memory between accesses of threads. Writes of TMA by a "
+               "tensor map, and reads of `wgmma`, belong to no thread, so racecheck does not see "
+               "them (FlashAttention's AI/RACECHECK_TMA_HAZARD.md reports the same). These accesses "
+               "are covered by the repeats of every check, which must give the same bits, and by the "
+               "correctness tests.\n\n"
                + reach_of([shape for shape in shapes
                            if any(ran.get((tool, shape)) for tool in tools)],
                           len({name for name in tree if "+dynamic_schedule" in name}

@@ -39,9 +39,10 @@ from sanitizer_records import (RECORD, TOOLS, Refused, json_text, page_of, read_
                                refuse_mixture)
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "cmake"))
+sys.path[:0] = [str(ROOT), str(ROOT / "cmake")]
 
 from machine_code_file import instances_of_tree  # noqa: E402 (the path comes first)
+from plots import whole_file  # noqa: E402
 
 PAGE = "sanitizers.md"
 # Of Q K^T: the ragged shapes have less, and the least of those that are timed for their speed more.
@@ -149,13 +150,6 @@ def findings(returncode, log):
     return [told, *(lines or log.splitlines()[-5:])[:SHOWN_LINES]]
 
 
-def replace(path, text):
-    """A kill leaves the old file or the new."""
-    scratch = path.with_name(path.name + ".new")
-    scratch.write_text(text, encoding="utf-8")
-    scratch.replace(path)
-
-
 def known_code(records, tool, shape, tree):
     """Hashes of the machine code that one of the records found clean there, under all its names.
 
@@ -196,7 +190,7 @@ def examine(work, sanitizer, gpu, piece, options, known):
                             for row in map(json.loads, lines)},
               "findings": found}
     checks.unlink(missing_ok=True)
-    replace(stem.with_suffix(".json"), json.dumps(result))
+    whole_file.replace(stem.with_suffix(".json"), json.dumps(result))
     return result
 
 
@@ -209,7 +203,7 @@ def read_pieces(work, request, pieces):
     if path.exists() and json.loads(path.read_text(encoding="utf-8")) != request:
         raise Refused(2, f"{work.parent} holds the beginning of another run (other tools, shapes, "
                          "variants, parts, GPU or --since); name another folder, or delete it")
-    replace(path, json.dumps(request))
+    whole_file.replace(path, json.dumps(request))
     clean = {}
     for tool, shape, part in pieces:
         path = work / f"{tool}-{shape}-{part}.json"
@@ -244,17 +238,6 @@ def whole_record(facts, tools, shapes, instances, results):
                          "findings": [line for result in mine for line in result["findings"]]})
     return facts | {"instances": {name: instances[name] for name in names},
                     "runs": runs}
-
-
-def dump(record):
-    """A line per instance and per run."""
-    rows = [f' "{key}": {json.dumps(value)}' for key, value in record.items()
-            if key not in ("instances", "runs")]
-    of_instances = ",\n".join(f"  {json.dumps(name)}: {json.dumps(code)}"
-                              for name, code in record["instances"].items())
-    of_runs = ",\n".join(f"  {json.dumps(run)}" for run in record["runs"])
-    rows += [f' "instances": {{\n{of_instances}\n }}', f' "runs": [\n{of_runs}\n ]']
-    return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
 def choose(given, known, what):
@@ -347,7 +330,7 @@ def run(options):
     for tool, shape in dict.fromkeys(piece[:2] for piece in left):
         if hashes := known_code(earlier, tool, shape, tree):
             known[tool, shape] = work / f"known-{tool}-{shape}.txt"
-            replace(known[tool, shape], "".join(f"{code}\n" for code in hashes))
+            whole_file.replace(known[tool, shape], "".join(f"{code}\n" for code in hashes))
 
     def is_scout(piece):
         return piece[2] == 1 and piece[:2] in known
@@ -378,7 +361,7 @@ def run(options):
 
     record = whole_record(facts, tools, shapes, instances, results)
     if options.out:
-        replace(options.out / RECORD, dump(record))
+        whole_file.replace(options.out / RECORD, json.dumps(record) + "\n")
         shutil.rmtree(work)
         print(f"Record: {options.out / RECORD}")
     if temporary:

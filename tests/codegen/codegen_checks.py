@@ -10,11 +10,8 @@ import dataclasses
 import json
 import pathlib
 import re
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake"))
-
-import collect_codegen  # pylint: disable=wrong-import-position
+import collect_codegen
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The instance generator: which kernels a build gets, and what WARPLEDGER_EXTRA_DESIGNS adds.
-
-    generate_instances_test.py path/to/generate_instances
-"""
+"""The instance generator: which kernels a build gets, and what WARPLEDGER_EXTRA_DESIGNS adds."""
 
 import json
 import pathlib
-import subprocess
-import sys
-import unittest
 
-from fixture import FolderTest
+from fixture import BUILD, FolderTest, run
 
-PROGRAM = ""
+PROGRAM = BUILD / "generated/generate_instances"
 
 
 class GenerateInstances(FolderTest):
     def call(self, *designs, code=0, only=None):
         selection = [] if only is None else [f"--only={only}"]
-        done = subprocess.run([PROGRAM, *selection, self.path, *designs], capture_output=True,
-                              text=True, check=False, timeout=60)
+        done = run(PROGRAM, *selection, self.path, *designs, timeout=60)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -72,6 +65,9 @@ class GenerateInstances(FolderTest):
         table = (self.path / "library/instances.cc").read_text().splitlines()
         joined = [".wgmma_dependent_launch = 1" in line for line in table if ".wgmma_join_kernel = 1" in line]
         self.assertEqual(joined, 12 * [True])
+        # At head_dim 128 it has another form, of clusters.
+        clusters = [line for line in table if ".wgmma_cluster_join = 1" in line]
+        self.assertEqual([".head_dim = 128" in line for line in clusters], 4 * [True])
         printed = self.call(only="library").stdout.splitlines()
         self.assertEqual(len(printed), len(code))
         self.assertEqual({pathlib.Path(line.split()[1]).stem for line in printed},
@@ -92,8 +88,3 @@ class GenerateInstances(FolderTest):
             done = self.call(design, code=1)
             self.assertIn("WARPLEDGER_EXTRA_DESIGNS: design '", done.stderr)
             self.assertIn(why, done.stderr)
-
-
-if __name__ == "__main__":
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    unittest.main()

@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from fixture import FolderTest
+from fixture import FolderTest, run
 
 LAUNCHER = pathlib.Path(__file__).resolve().parents[2] / "cmake" / "instance_launcher.sh"
 
@@ -65,8 +65,7 @@ class LauncherTest(FolderTest):
                 self.folder / "x.cu", "-o", self.object]
 
     def launch(self, text, *extra, **variables):
-        return subprocess.run(self.command(*extra), env=self.environment(text, **variables),
-                              capture_output=True, text=True, check=False)
+        return run(*self.command(*extra), env=self.environment(text, **variables))
 
     def left(self):
         return sorted(path.name for path in self.folder.glob("x.cu.o*"))
@@ -158,14 +157,12 @@ class LauncherTest(FolderTest):
         self.assertEqual(self.left(), [])
 
     def test_calls_that_compile_nothing_go_straight_to_the_compiler(self):
-        done = subprocess.run([LAUNCHER, "nvcc", "--version"], env=self.environment("version\n"),
-                              capture_output=True, text=True, check=False)
+        done = run(LAUNCHER, "nvcc", "--version", env=self.environment("version\n"))
         self.assertEqual((done.returncode, done.stderr), (0, "version\n"))
         self.assertEqual((self.folder / "args").read_text(encoding="utf-8"), "--version\n")
 
     def test_a_call_without_a_compiler_says_how_to_call_it(self):
-        self.ends(subprocess.run([LAUNCHER], capture_output=True, text=True, check=False), 2,
-                  err="no compiler given")
+        self.ends(run(LAUNCHER), 2, err="no compiler given")
 
 
 @unittest.skipUnless(shutil.which("nvcc"), "no nvcc on PATH")

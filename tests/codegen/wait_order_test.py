@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands between the waits of a step, and that each instance's machine code says it.
+"""What stands between the waits of a step, and that each instance's machine code says it."""
 
-    wait_order_test.py --build build
-"""
-
-import argparse
 import re
-import sys
 import unittest
 
 import wait_order
+from fixture import BUILD
 
 SCORES = ["WARPGROUP.ARRIVE", "HGMMA.64x112x16.F32", "UIADD3", "HGMMA.64x112x16.F32"]
 OUTPUT = ["WARPGROUP.ARRIVE", "QGMMA.64x128x32.F32.E4M3.E4M3"]
@@ -38,15 +34,13 @@ class Steps(unittest.TestCase):
 
 
 class Instances(unittest.TestCase):
-    build = None
-
     def found(self, chosen):
         """{variant: steps}; that there are none is a skip only where none can be read."""
         if not wait_order.has_nvdisasm():
             self.skipTest("no nvdisasm")
-        if not wait_order.of_build(self.build, lambda name: name == "wgmma"):
+        if not wait_order.of_build(BUILD, lambda name: name == "wgmma"):
             self.skipTest("no instance for Hopper in this build")
-        found = wait_order.of_build(self.build, chosen)
+        found = wait_order.of_build(BUILD, chosen)
         self.assertTrue(found, "no instance has the names that this test looks for")
         return found
 
@@ -69,11 +63,3 @@ class Instances(unittest.TestCase):
                     for between, behind in counts:
                         self.assertGreater(between, 0)
                         self.assertEqual(between, ahead * (between + behind))
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", required=True)
-    arguments, rest = parser.parse_known_args()
-    Instances.build = arguments.build
-    unittest.main(argv=[sys.argv[0], *rest])

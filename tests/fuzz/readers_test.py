@@ -10,7 +10,6 @@ reader are tried; Hypothesis prints the one that fails, as small as it can make 
 import argparse
 import contextlib
 import copy
-import importlib.util
 import io
 import json
 import os
@@ -26,7 +25,7 @@ import record
 import record_files
 import regenerate
 import step_samples
-from fixture import ROOT
+from fixture import ROOT, load
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -41,21 +40,12 @@ ODD = (None, True, False, "", TAG, "\x1b[2J", "../../outside", "\ud800", "a\nb",
        2**63, 10**400, "9" * 400)
 
 
-def script(path):
-    """A script that is no module of the test's path."""
-    sys.path.insert(0, str((ROOT / path).parent))
-    spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, ROOT / path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-BUNDLE = script("ablations/cli/archive/bundle_replay.py")
-CODEGEN = script("cmake/collect_codegen.py")
-MACHINE_CODE = script("cmake/machine_code_file.py")
-PEERS = script("ablations/subjects/sdpa/peers.py")
-SANITIZERS = script("tests/sanitizers.py")
-SUMMARIZE = script("cmake/summarize_tests.py")
+BUNDLE = load(ROOT / "ablations/cli/archive/bundle_replay.py")
+CODEGEN = load(ROOT / "cmake/collect_codegen.py")
+MACHINE_CODE = load(ROOT / "cmake/machine_code_file.py")
+PEERS = load(ROOT / "ablations/subjects/sdpa/peers/peers.py")
+SANITIZERS = load(ROOT / "tests/sanitizers.py")
+SUMMARIZE = load(ROOT / "cmake/summarize_tests.py")
 
 
 # --- Damage ------------------------------------------------------------------
@@ -211,7 +201,8 @@ def newest_json(kind, keep=2):
 SAMPLES = "".join(json.dumps({"shape": "small", "arm": arm, "process": 0, "block": block, "us": us}) + "\n"
                   for arm, us in (("off", 3.0), ("on", 2.0)) for block in (0, 1)).encode()
 CLAIM = {"record": "run", "problem": "small", "problem_in_record": "small", "base": "off",
-         "candidate": "on", "n_pairs": 2, "ratio": 1.5, "estimand": "time", "reason": "", "predicted_low": None}
+         "candidate": "on", "n_pairs": 2, "ratio": 1.5, "estimand": "time", "verdict": "ADOPT",
+         "reason": "", "predicted_low": None}
 MANIFEST = {"schema_version": 1, "name": "b", "check": "python3 replay.py",
             "environment": {"program": "w", "python": "3", "matplotlib": "", "machine": "x",
                             "system": "Linux", "libc": "glibc"},
@@ -243,8 +234,8 @@ def with_record(main, folder, name, *flags):
 
 def requested(folder):
     """peers.py, where nothing can be timed."""
-    return PEERS.main(["--shapes-json", str(folder / "request.json")],
-                      make_bench=lambda request: (None, "no GPU"))
+    with open(folder / "request.json", encoding="utf-8") as stdin:
+        return PEERS.main([], stdin, make_bench=lambda request: (None, "no GPU"))
 
 
 def listed_instances(folder):

@@ -32,7 +32,6 @@
 namespace warpledger::fuzz {
 namespace {
 
-using ablations::JudgedRecord;
 using Json = nlohmann::ordered_json;
 
 constexpr int kKept = 2;  // processes, and blocks of each
@@ -277,9 +276,7 @@ Seed RunSeed(const std::string& design, Files files, const std::string& scratch)
       ablations::LoadJudged(
           seed.dir, [](const ablations::RunInfo&) { return &ablations::SdpaSubject(); }, kQuick),
       design);
-  const Json summary = ablations::ToJson(seed.judged.summary);
-  Must(report::RenderReport(summary, {}), design);
-  seed.files[ablations::kSummaryFile] = ablations::DumpFile(summary);
+  Must(report::RenderReport(ablations::ToJson(seed.judged.summary), {}), design);
   return seed;
 }
 
@@ -326,8 +323,7 @@ Seed CalibrationSeed(const std::string& data, const std::string& scratch) {
   }
   seed.files = ReadRecord(seed.dir);
   const auto small = Must(ablations::LoadCalibration(seed.dir), "the small calibration");
-  const auto summary = Must(ablations::SummarizeCalibration(small, kQuick), "its summary");
-  seed.files[ablations::kSummaryFile] = ablations::DumpFile(ablations::ToJson(summary));
+  Must(ablations::SummarizeCalibration(small, kQuick), "its summary");
   return seed;
 }
 
@@ -428,9 +424,7 @@ Seed StudySeed(const std::string& source, const std::string& scratch) {
 // A pack of a small record, and the archive in it: of the frame alone hardly any damage passes its
 // checksum.
 Seed PackSeed(const Seed& run, const std::string& scratch) {
-  Files files = run.files;
-  files.erase(ablations::kSummaryFile);
-  const std::string pack = Must(ablations::EncodePack({"mine", files}), "a pack");
+  const std::string pack = Must(ablations::EncodePack({"mine", run.files}), "a pack");
   std::string tar(ablations::kMaxPackBytes, '\0');
   tar.resize(ZSTD_decompress(tar.data(), tar.size(), pack.data(), pack.size()));
   Must(ablations::DecodePack(PackOfTar(tar), kTarFile), "a pack");

@@ -103,7 +103,9 @@ void UseSummary(const absl::StatusOr<report::Summary>& summary) {
   const absl::StatusOr<report::Standings> standings = report::RenderStandings({*summary}, {});
   if (Count("standings", standings)) {
     Made("standings", standings->page, &WhyNoPage);
-    Made("standings in a README", standings->readme, &WhyNoPage);
+    Made("standings in a README",
+         absl::StrCat(standings->readme_picture, standings->readme_alone, standings->readme_rest),
+         &WhyNoPage);
   }
   const absl::StatusOr<report::Techniques> techniques = report::RenderTechniques({*summary}, {});
   if (!Count("techniques", techniques)) return;
@@ -169,17 +171,12 @@ void UsePool(summary::Summary summary, const summary::Summary& whole) {
 }
 
 void UseRun(const Seed& seed, const Files& damaged) {
-  if (const auto summary = damaged.find(ablations::kSummaryFile); summary != damaged.end()) {
-    const absl::StatusOr<Json> json = ablations::ParseJson(summary->second);
-    if (Count("summary", json)) UseSummary(report::ViewOf(*json));
-    if (damaged.size() == 1) return;  // nothing else reads it
-  }
   Count("peers", ablations::LoadPeerFindings(seed.dir, ablations::SdpaSubject().Peers()));
   const absl::StatusOr<ablations::BuildFacts> facts = ablations::LoadBaselineFacts(seed.dir);
   if (Count("facts", facts)) {
     const ablations::Ratchet ratchet = ablations::RunRatchet(*facts, *facts, {});
     Made("ratchet", ablations::RatchetText(ratchet), &WhyNoTerminalText);
-    Made("ratchet's JSON", ablations::DumpFile(ablations::RatchetJson(ratchet)), &WhyNoJson);
+    Made("ratchet's JSON", ablations::DumpFile(ablations::ToJson(ratchet)), &WhyNoJson);
   }
   const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(seed.dir);
   if (Count("load", record)) {
@@ -210,13 +207,6 @@ void UseRun(const Seed& seed, const Files& damaged) {
 }
 
 void UseCalibration(const Seed& seed, const Files& damaged) {
-  if (const auto summary = damaged.find(ablations::kSummaryFile); summary != damaged.end()) {
-    const absl::StatusOr<Json> json = ablations::ParseJson(summary->second);
-    if (Count("calibration summary", json)) {
-      MadePage("calibration page, damaged", report::RenderCalibration(*json, {}));
-    }
-    if (damaged.size() == 1) return;
-  }
   const auto record = ablations::LoadCalibration(seed.dir);
   if (Count("calibration", record)) {
     const auto summary = ablations::SummarizeCalibration(*record, kQuick);

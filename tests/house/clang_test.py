@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang takes every host header of the house.
 
-    clang_test.py GENERATED    the folder of the build's generated headers
-
 The whole build with clang is a row of tests/environments.py, which takes minutes. Exit code 77:
 there is no clang++.
 """
@@ -10,10 +8,11 @@ there is no clang++.
 import re
 import shutil
 import subprocess
-import sys
-import unittest
 
-from fixture import ROOT, FolderTest
+from fixture import BUILD, ROOT, FolderTest, skip
+
+if not shutil.which("clang++"):
+    skip("there is no clang++")
 
 FOLDERS = ("ablations", "reports", "kernels/common", "kernels/sdpa")
 # Where a path to nvcc's headers is needed, or a test's own headers.
@@ -33,12 +32,12 @@ def headers(root):
         reaches |= more
 
 
-def refused(folder, names, generated):
+def refused(folder, names):
     """What clang says of a file that includes all of them; empty: it takes them."""
     source = folder / "all.cc"
     source.write_text("".join(f'#include "{name}"\n' for name in names), encoding="utf-8")
     done = subprocess.run(["clang++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
-                           f"-I{folder}", f"-I{ROOT}", f"-I{generated}", source], check=False,
+                           f"-I{folder}", f"-I{ROOT}", f"-I{BUILD / 'generated'}", source], check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.stdout if done.returncode else ""
 
@@ -47,18 +46,11 @@ class Clang(FolderTest):
     def test_takes_every_host_header(self):
         names = headers(ROOT)
         self.assertGreater(len(names), 100)
-        self.assertEqual(refused(self.path, names, sys.argv[1]), "")
+        self.assertEqual(refused(self.path, names), "")
 
     def test_a_header_that_only_gcc_takes_is_found(self):
         (self.path / "a.h").write_text(
             "#pragma once\ntemplate <typename T>\nstruct Each {\n  T value;\n};\n"
             "inline int f() { return Each{1}.value; }\n"
             "inline int g() { int unused; return 0; }\n", encoding="utf-8")
-        self.assertIn("unused", refused(self.path, ["a.h"], sys.argv[1]))
-
-
-if __name__ == "__main__":
-    if not shutil.which("clang++"):
-        print("SKIPPED: there is no clang++")
-        sys.exit(77)
-    unittest.main(argv=[sys.argv[0]])
+        self.assertIn("unused", refused(self.path, ["a.h"]))

@@ -78,7 +78,7 @@ ROOMS = {
 # What a page knows, its parts, whole pages (reports/README.md). They see a summary and its subject;
 # those of attention alone also its registry.
 MODEL = {"ablations/plan", "ablations/summary", "reports/model", "kernels/sdpa/rules"} | REGISTRY | PROBLEM
-DERIVED = MODEL | {"reports/model/derived"}
+DERIVED = MODEL | {"reports/model/derived", "kernels/sdpa/library"}
 # A section holds the model of the mma family's bank conflicts against a profile.
 SECTIONS = DERIVED | {"reports/sections", "kernels/sdpa/mma"}
 REPORTS = {

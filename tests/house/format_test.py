@@ -8,17 +8,15 @@ To reformat: build/venv/bin/clang-format -i FILE
 
 import re
 import shutil
-import subprocess
 import unittest
 
 import house_tree
-from fixture import ROOT, FolderTest
+from fixture import ROOT, FolderTest, run
 
 
 def unformatted(root, paths):
     """Those of `paths` that clang-format would change."""
-    done = subprocess.run([CLANG_FORMAT, "--dry-run", "-Werror", "--style=file", *paths], cwd=root,
-                          capture_output=True, text=True, check=False)
+    done = run(CLANG_FORMAT, "--dry-run", "-Werror", "--style=file", *paths, cwd=root)
     return sorted(set(re.findall(r"^(\S+?):\d+:\d+: error", done.stderr, re.MULTILINE)))
 
 

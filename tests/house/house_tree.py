@@ -5,8 +5,9 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
+
+from fixture import run, skip
 
 CPP_SUFFIXES = (".h", ".cc", ".cu", ".cuh")
 
@@ -31,9 +32,8 @@ def find_tool(name, wanted, version):
     found = []
     for candidate in pathlib.Path(sys.executable).parent / name, f"{name}-{wanted}", name:
         if path := shutil.which(candidate):
-            said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+            said = run(path, "--version")
             if (match := re.search(version, said.stdout)) and match[1] == wanted:
                 return path
             found.append(said.stdout.strip() or path)
-    print(f"SKIPPED: no {name} {wanted}" + (f", only {'; '.join(found)}" if found else ""))
-    sys.exit(77)
+    return skip(f"no {name} {wanted}" + (f", only {'; '.join(found)}" if found else ""))

@@ -3,10 +3,9 @@
 
 import pathlib
 import re
-import subprocess
 
 import house_tree
-from fixture import ROOT, FolderTest
+from fixture import ROOT, FolderTest, run
 
 MAX_HEADER_LINES = 600
 MAX_TOGGLES_NAMED = 2
@@ -115,8 +114,7 @@ class TheTree(FolderTest):
     def test_has_only_the_layout_at_its_top(self):
         if not (ROOT / ".git").exists():
             self.skipTest("a copy without its history: git lists the files")
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True,
-                                check=True)
+        listed = run("git", "ls-files", "-z", cwd=ROOT, check=True)
         self.assertEqual(unknown_at_the_top(listed.stdout.rstrip("\0").split("\0")), [])
 
     def test_includes_each_header_once(self):

@@ -58,7 +58,3 @@ class NameRules(unittest.TestCase):
                     found[path.relative_to(ROOT).as_posix()] = lines
         allowed = {path: count for path, (count, _) in ALLOWED.items()}
         self.assertEqual({path: len(lines) for path, lines in found.items()}, allowed, found)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -7,11 +7,10 @@ skips and says so. To see the findings: build/venv/bin/ruff check
 
 import re
 import shutil
-import subprocess
 import unittest
 
 import house_tree
-from fixture import ROOT, FolderTest
+from fixture import ROOT, FolderTest, run
 
 WANTED = re.search(r"^ruff==(.+)$", (ROOT / "requirements.txt").read_text("utf-8"),
                    re.MULTILINE).group(1)
@@ -19,8 +18,7 @@ WANTED = re.search(r"^ruff==(.+)$", (ROOT / "requirements.txt").read_text("utf-8
 
 def findings(root):
     """What ruff says of the Python under `root`, whose pyproject.toml has the rules."""
-    return subprocess.run([RUFF, "check", "--no-cache", "--output-format", "concise", "."],
-                          cwd=root, capture_output=True, text=True, check=False)
+    return run(RUFF, "check", "--no-cache", "--output-format", "concise", ".", cwd=root)
 
 
 class Ruff(FolderTest):

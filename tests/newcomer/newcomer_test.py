@@ -4,19 +4,18 @@ CONTRIBUTING.md and no other, then built, listed, checked, measured and reported
 
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
-import unittest
 
 import house_tree
-from fixture import ROOT, FolderTest
+from fixture import BUILD, ROOT, FolderTest, skip
 
 PASS, CANNOT_TELL = 0, 2  # of `warpledger gate`
 FAILED = 8  # of ctest, where a test failed
 
-BUILD = pathlib.Path(sys.argv.pop(1))
+if not shutil.which("nvcc") and "CUDACXX" not in os.environ:
+    skip("a kernel is compiled, and there is no nvcc")
 
 ROW = '''
 WARPLEDGER_TOGGLE(
@@ -112,10 +111,3 @@ class NewcomerTest(FolderTest):
         # By a true clock on a busy machine two processes can't always tell.
         self.run_here(warpledger, "gate", "--record=record", "--baseline=record",
                       codes=(PASS, CANNOT_TELL))
-
-
-if __name__ == "__main__":
-    if not shutil.which("nvcc") and "CUDACXX" not in os.environ:
-        print("SKIPPED: a kernel is compiled, and there is no nvcc")
-        sys.exit(77)
-    unittest.main()

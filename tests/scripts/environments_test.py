@@ -7,7 +7,7 @@ import sys
 import unittest
 
 import stand_ins
-from fixture import ROOT, FolderTest
+from fixture import ROOT, FolderTest, load
 
 SCRIPT = ROOT / "tests" / "environments.py"
 
@@ -90,7 +90,7 @@ class Environments(FolderTest):
         self.ends(self.call(sys.executable, "-B", SCRIPT, "--build", self.build, "--only=umask"), 1)
 
     def test_summaries_are_compared_to_the_byte(self):
-        script = stand_ins.load(SCRIPT)
+        script = load(SCRIPT)
         run = script.Run(build=self.build, work=self.path, jobs=1)
         judge = ('for a; do case $a in --out=*) echo {} > "${{a#--out=}}" ;; '
                  '--record=*) test -e "${{a#--record=}}" || exit 2 ;; esac; done')
@@ -103,6 +103,9 @@ class Environments(FolderTest):
         stand_ins.script(other, judge.format("two"))
         with self.assertRaisesRegex(script.Failed, r"(\d+) of \1 summaries differ"):
             script.same_summaries(run, self.path, other)
+        stand_ins.script(other, "echo no summary >&2; exit 3")
+        with self.assertRaisesRegex(script.Failed, "exit status 3. no summary"):
+            script.same_summaries(run, self.path, other)
 
     def test_wrong_use_is_refused(self):
         code, said = self.rows("true", "moonlight")
@@ -113,5 +116,5 @@ class Environments(FolderTest):
 
     def test_the_list_has_every_row(self):
         done = self.ends(self.call(sys.executable, "-B", SCRIPT, "--list"))
-        rows = stand_ins.load(SCRIPT).ROWS
+        rows = load(SCRIPT).ROWS
         self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], list(rows))

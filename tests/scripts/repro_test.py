@@ -277,14 +277,6 @@ class Repro(FolderTest):
             self.assertEqual((result.returncode, result.stdout), (2, ""), arguments)
             self.assertIn(told, result.stderr)
 
-    def test_and_so_does_test(self):
-        for arguments, told in ((["--label"], "--label needs a name"), (["--preset="], "unknown argument"),
-                                (["--preset"], "--preset needs a name"), (["--label="], "unknown argument"),
-                                (["--preset=none"], "unknown argument '--preset=none'")):
-            done = self.call(ROOT / "test", *arguments)
-            self.ends(done, 2, err=told)
-            self.assertEqual(done.stdout, "", arguments)
-
     def test_stops_when_a_step_fails(self):
         self.gpu(True)
         self.program("program", "#!/bin/bash\necho \"$*\" >>calls.log\n[[ $1 != run ]]\n")

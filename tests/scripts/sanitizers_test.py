@@ -9,8 +9,8 @@ import pathlib
 import sys
 from unittest import mock
 
-from fixture import ROOT, FolderTest
-from stand_ins import load, script
+from fixture import ROOT, FolderTest, load
+from stand_ins import script
 
 SANITIZERS = load(ROOT / "tests" / "sanitizers.py")
 
@@ -370,7 +370,7 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assertIn("\n| `small` |" + f" {every - 1} |" * 4 + "\n", self.page(old_code))
         newest_first = (
             "- `r2` (day 2): NVIDIA H200, driver 580.2, compute-sanitizer 2025.3, 8 checks, "
-            "without what `r1` had found clean\n"
+            "without instances that `r1` had found clean\n"
             "- `r1` (day 1): NVIDIA H200, driver 580.1, compute-sanitizer 2025.3, "
             f"{4 * every} checks, nothing left out\n")
         self.assertIn(newest_first, page)
@@ -484,9 +484,14 @@ echo '========= ERROR SUMMARY: 0 errors'
             (command[-1] / "sanitizers.md").touch()
 
         with mock.patch.multiple(regenerate, DATA=self.path, call=call,
-                                 of_whole_kernels=lambda program: set()):
+                                 of_whole_kernels=lambda program: set()), \
+                mock.patch.multiple(regenerate.verdict_figures, judge=mock.DEFAULT,
+                                    left_out=mock.DEFAULT, today=lambda _: "", coverage=lambda _: ""):
             made = regenerate.regenerate("program", self.path / "made", self.path / "kept")
-        self.assertEqual(made, {pathlib.Path("reports/h200/sanitizers.md")})
+        self.assertEqual(made, {pathlib.Path("reports/h200/sanitizers.md"),
+                                pathlib.Path("reports/decisions/0002-verdict-intervals.md"),
+                                pathlib.Path("reports/decisions/0036-boards-of-a-kind.md"),
+                                pathlib.Path("reports/decisions/0043-claims-and-pages.md")})
         self.assertEqual([command[3:-2] for command in calls],
                          [("report", last, fourth, third, second, first)])
 

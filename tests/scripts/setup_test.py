@@ -136,8 +136,12 @@ class Test(FolderTest):
         self.ends(self.run_script("--help"), out="--label")
 
     def test_refuses_an_unknown_argument_before_it_does_anything(self):
-        for arguments, told in ((["--lable=cpu"], "'--lable=cpu'"), (["--preset="], "'--preset='"),
-                                (["--preset", "fast"], "'--preset=fast'"),
+        for arguments, told in ((["--lable=cpu"], "unknown argument '--lable=cpu'"),
+                                (["--preset="], "unknown argument '--preset='"),
+                                (["--preset", "fast"], "unknown argument '--preset=fast'"),
+                                (["--preset=none"], "unknown argument '--preset=none'"),
+                                (["--label="], "unknown argument '--label='"),
+                                (["--preset"], "--preset needs a name"),
                                 (["--label"], "--label needs a name")):
             result = self.ends(self.run_script(*arguments), 2, err=told)
             self.assertEqual(result.stdout, "")

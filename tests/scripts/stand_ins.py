@@ -1,19 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """For tests of scripts whose programs need a GPU: scripts that stand in for those programs."""
 
-import importlib.util
 import stat
-import sys
-
-
-def load(path):
-    """A script as a module, which finds what lies beside it."""
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def script(path, text):
