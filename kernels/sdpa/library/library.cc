@@ -28,6 +28,7 @@
 #include "kernels/sdpa/rules/families.h"
 #include "kernels/sdpa/shared/kernel_instance.h"
 #include "kernels/sdpa/shared/kernel_layout.h"
+#include "kernels/sdpa/wgmma/join/join_kernel.h"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/varlen/sequence_plan.h"
 
@@ -276,7 +277,8 @@ int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
   return WARPLEDGER_SDPA_OK;
 }
 
-// Once for each kernel and device: loads its code and lets it have its shared memory.
+// Once for each kernel and device: loads its code, and that of what it launches beside it, and lets
+// it have its shared memory.
 int Prepare(const Chosen& chosen) {
   constexpr int kMostInstances = 128;
   constexpr int kMostDevices = 64;
@@ -293,6 +295,11 @@ int Prepare(const Chosen& chosen) {
   if (error == cudaSuccess) {
     error = cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  GeometryOf(chosen.instance->config).smem_bytes);
+  }
+  const Config& config = chosen.instance->config;
+  if (error == cudaSuccess && config.varlen) error = LoadSequencePlan();
+  if (error == cudaSuccess && config.wgmma_join_kernel != 0) {
+    error = LoadJoin(config.head_dim, config.dtype == Dtype::kBf16);
   }
   if (error != cudaSuccess) return FailCuda(error, "loading a kernel");
   prepared[at].fetch_or(bit, std::memory_order_release);

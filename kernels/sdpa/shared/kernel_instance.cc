@@ -2,6 +2,7 @@
 #include "kernels/sdpa/shared/kernel_instance.h"
 
 #include <atomic>
+#include <mutex>
 
 namespace warpledger::sdpa {
 namespace {
@@ -40,8 +41,8 @@ cudaError_t KernelCode::GetKernel(const void** kernel) {
     const std::lock_guard<std::mutex> lock(loading);
     loaded = kept.load(std::memory_order_relaxed);
     if (loaded == nullptr) {
-      error_ = Load(image_, &library_, &loaded);
-      if (error_ != cudaSuccess) return error_;
+      const cudaError_t error = Load(image_, &library_, &loaded);
+      if (error != cudaSuccess) return error;
       kept.store(loaded, std::memory_order_release);
     }
   }

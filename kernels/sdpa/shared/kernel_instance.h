@@ -7,7 +7,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
-#include <mutex>
 #include <string>
 
 #include "kernels/sdpa/registry/config.h"
@@ -33,8 +32,6 @@ class KernelCode {
  private:
   const char* symbol_;
   const void* image_;
-  std::once_flag once_;
-  cudaError_t error_ = cudaSuccess;
   cudaLibrary_t library_ = nullptr;
   cudaKernel_t kernel_ = nullptr;
 };

@@ -36,6 +36,18 @@ cudaError_t Launch(const JoinParams& params, bool bf16, bool dependent, cudaStre
               : cudaLaunchKernelEx(&config, JoinParts<kHeadDim, false, kMost>, params);
 }
 
+template <int kHeadDim, int kMost = kLeastJoinCapacity>
+cudaError_t Load(bool bf16) {
+  cudaFuncAttributes attributes;
+  const cudaError_t error =
+      bf16 ? cudaFuncGetAttributes(&attributes, JoinParts<kHeadDim, true, kMost>)
+           : cudaFuncGetAttributes(&attributes, JoinParts<kHeadDim, false, kMost>);
+  if constexpr (kMost < kMaxJoinSplits) {
+    if (error == cudaSuccess) return Load<kHeadDim, 2 * kMost>(bf16);
+  }
+  return error;
+}
+
 }  // namespace
 
 cudaError_t LaunchJoin(const JoinParams& params, int head_dim, bool bf16, bool dependent,
@@ -48,6 +60,19 @@ cudaError_t LaunchJoin(const JoinParams& params, int head_dim, bool bf16, bool d
       return Launch<128>(params, bf16, dependent, stream);
     case 256:
       return Launch<256>(params, bf16, dependent, stream);
+    default:
+      return cudaErrorInvalidValue;
+  }
+}
+
+cudaError_t LoadJoin(int head_dim, bool bf16) {
+  switch (head_dim) {
+    case 64:
+      return Load<64>(bf16);
+    case 128:
+      return Load<128>(bf16);
+    case 256:
+      return Load<256>(bf16);
     default:
       return cudaErrorInvalidValue;
   }

@@ -36,6 +36,10 @@ struct JoinParams {
 cudaError_t LaunchJoin(const JoinParams& params, int head_dim, bool bf16, bool dependent,
                        cudaStream_t stream);
 
+// Loads the code of all that LaunchJoin may launch for these, on the current device: a launch that
+// is captured into a graph can't.
+cudaError_t LoadJoin(int head_dim, bool bf16);
+
 }  // namespace warpledger::sdpa
 
 #endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_JOIN_JOIN_KERNEL_H_

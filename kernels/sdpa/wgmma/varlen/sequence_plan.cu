@@ -24,4 +24,9 @@ cudaError_t LaunchSequencePlan(const SequencePlanParams& params, cudaStream_t st
   return cudaLaunchKernelEx(&config, PlanSequences, params);
 }
 
+cudaError_t LoadSequencePlan() {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, PlanSequences);
+}
+
 }  // namespace warpledger::sdpa

@@ -66,6 +66,9 @@ inline constexpr int kPlanThreads = 256;
 
 cudaError_t LaunchSequencePlan(const SequencePlanParams& params, cudaStream_t stream);
 
+// Loads its code on the current device: a launch that is captured into a graph can't.
+cudaError_t LoadSequencePlan();
+
 }  // namespace warpledger::sdpa
 
 #endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_VARLEN_SEQUENCE_PLAN_H_

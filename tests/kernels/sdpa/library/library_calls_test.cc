@@ -20,6 +20,7 @@ struct Runtime {
   cudaError_t load = cudaSuccess;
   int questions = 0;  // about the GPU: a call that is looked up asks none
   int launches = 0;
+  std::vector<std::string> loaded;  // of what is launched beside an instance's kernel
 };
 Runtime runtime;
 
@@ -59,6 +60,15 @@ cudaError_t cudaLibraryUnload(cudaLibrary_t) { return cudaSuccess; }
 }
 
 namespace warpledger::sdpa {
+
+cudaError_t LoadJoin(int head_dim, bool bf16) {
+  runtime.loaded.push_back("join_d" + std::to_string(head_dim) + (bf16 ? "_bf16" : "_fp16"));
+  return runtime.load;
+}
+cudaError_t LoadSequencePlan() {
+  runtime.loaded.push_back("sequence_plan");
+  return runtime.load;
+}
 
 std::span<const KernelInstance> LibraryInstances() {
   static std::deque<KernelCode> codes;
@@ -201,6 +211,27 @@ TEST_F(Calls, LoadAKernelThatAnEarlierCallCouldNot) {
   EXPECT_THAT(warpledger_sdpa_last_error(), HasSubstr("loading a kernel"));
   runtime_.load = cudaSuccess;
   EXPECT_EQ(Describe(problem, &choice), WARPLEDGER_SDPA_OK);
+}
+
+// A launch that is captured can't load them. head_dim 256, which no test before this one takes.
+TEST_F(Calls, LoadWhatIsLaunchedBesideAKernel) {
+  using Loaded = std::vector<std::string>;
+  warpledger_sdpa_choice choice;
+  warpledger_sdpa_problem problem = ProblemOf(1, 8192);
+  problem.head_dim = 256;
+  problem.dtype = WARPLEDGER_SDPA_BF16;
+  ASSERT_EQ(Describe(problem, &choice), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+  EXPECT_EQ(runtime_.loaded, Loaded{"join_d256_bf16"});
+  ASSERT_EQ(Describe(problem, &choice), WARPLEDGER_SDPA_OK);
+  EXPECT_EQ(runtime_.loaded, Loaded{"join_d256_bf16"}) << "once for a kernel";
+
+  problem = ProblemOf(2000, 2000);
+  problem.head_dim = 256;
+  ASSERT_EQ(Describe(problem, &choice), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+  EXPECT_EQ(runtime_.loaded.size(), 1U);
+  problem.total_q = problem.total_kv = 2000;
+  ASSERT_EQ(Describe(problem, &choice), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+  EXPECT_EQ(runtime_.loaded, (Loaded{"join_d256_bf16", "sequence_plan"}));
 }
 
 }  // namespace

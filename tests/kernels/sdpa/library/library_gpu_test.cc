@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -329,13 +330,13 @@ class PackedCall {
     given.total_kv = rows_kv_;
     return given;
   }
-  int Forward(const DeviceBuffer& workspace) const {
+  int Forward(const DeviceBuffer& workspace, cudaStream_t stream = nullptr) const {
     const warpledger_sdpa_problem problem = given();
     return warpledger_sdpa_forward_varlen(&problem, q_.data(), k_.data(), v_.data(), o_.data(),
                                           static_cast<float*>(lse_.data()),
                                           static_cast<const int32_t*>(device_cu_q_.data()),
                                           static_cast<const int32_t*>(device_cu_kv_.data()),
-                                          workspace.data(), workspace.bytes(), nullptr);
+                                          workspace.data(), workspace.bytes(), stream);
   }
   void ExpectRight() const {
     const std::vector<Bits16> out = OnHost<Bits16>(o_);
@@ -535,6 +536,40 @@ TEST(Library, PlansPackedSequencesInsideTheWorkspaceThatItAsksFor) {
   call.ExpectRight();
   ExpectZeros(guarded, choice.workspace_bytes, kGuard);
   ExpectZeros(guarded, 0, choice.zeroed_bytes);
+}
+
+// Captures the first call of this process, behind a describe(), and ends it.
+template <typename SomeCall>
+[[noreturn]] void CaptureFirst(const SomeCall& call, const warpledger_sdpa_problem& given) {
+  const DeviceBuffer workspace = Zeros(kAmple);
+  Described(given);
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  EXPECT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(call.Forward(workspace, stream), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  call.ExpectRight();
+  std::exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+// Kernels that join parts and that plan packed sequences are launched beside the one that
+// describe() names: the process that captures them has launched none before.
+TEST(LibraryDeathTest, MayBeCapturedFirstBehindADescription) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const int head_dim : {64, 128, 256}) {
+    const Problem decode = {1, 8, 2, 1, 3000, head_dim, true, Dtype::kBf16};
+    EXPECT_EXIT(CaptureFirst(Call(decode), Given(decode)), testing::ExitedWithCode(0), "");
+    const auto capture_packed = [head_dim] {
+      const PackedCall call({1, 2, 1, 1, 1, head_dim, true}, {{5, 9}, {200, 200}});
+      CaptureFirst(call, call.given());
+    };
+    EXPECT_EXIT(capture_packed(), testing::ExitedWithCode(0), "");
+  }
 }
 
 TEST(Library, TakesAnyScaleAndNeedsNoLse) {
