@@ -31,8 +31,8 @@ KERNEL_ROOMS = {
     "kernels/sdpa/resident": SHARED | PROBLEM | {"kernels/sdpa/resident"},
     "kernels/sdpa/rules": RULES,
     "kernels/sdpa/launch": RULES | {"kernels/sdpa/launch"},
-    # How much memory a plan of packed sequences takes, the library says.
-    "kernels/sdpa/library": RULES | {"kernels/sdpa/library", "kernels/sdpa/wgmma/varlen"},
+    # The library says how much memory a plan of packed sequences takes, and loads what is launched beside a kernel.
+    "kernels/sdpa/library": RULES | {"kernels/sdpa/library", "kernels/sdpa/wgmma/varlen", "kernels/sdpa/wgmma/join"},
 }
 # What who measures kernels sees of them: no family, but for the projection's kernel, which is
 # launched in front of those of the designs.
