@@ -40,7 +40,15 @@ inline std::vector<Design> FastestDesigns() {
     const std::string last = design.arms.back().name;
     for (const std::string& of : std::set<std::string>{base, last}) {
       if (design.head_dims.front() == 256) continue;
-      AddStep(of + "+q_registers", {&sdpa::Config::wgmma_q_registers, 1}, of, &design);
+      constexpr sdpa::ToggleField kQ = &sdpa::Config::wgmma_q_registers;
+      sdpa::Config other = ConfigOf(design, of);
+      if (other.*kQ == 0) {
+        AddStep(of + "+q_registers", {kQ, 1}, of, &design);
+        continue;
+      }
+      other.*kQ = 0;
+      const std::string id(sdpa::ToggleId(kQ));
+      design.arms.push_back({of + "+" + id + "=0", other, "without", id, of});
     }
     if (design.head_dims.front() == 128) {
       AddStep(base + "+ping_pong", {&sdpa::Config::ping_pong, 1}, base, &design);
