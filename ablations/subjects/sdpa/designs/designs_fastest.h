@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The designs that standings rest on, one for each head_dim: the library's kernels for many rows of
-// queries, and what else was the fastest variant in records. Few arms, to be timed alone
+// The designs that standings rest on, one for each head_dim, and for bf16 at 128: the library's
+// kernels for many rows of queries, and what else was the fastest variant in records. Few arms, to
+// be timed alone
 // (`run --alone`) beside peers that are timed so too.
 //
 // Included by designs.h, at its end.
@@ -21,21 +22,28 @@ inline std::vector<Design> FastestDesigns() {
   for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
     if (kernel.config.varlen) continue;  // problems here have one length for all
     // Those for many rows of queries.
-    if (kernel.dtype != sdpa::Dtype::kFp16 || kernel.config.wgmma_split_kv ||
-        sdpa::FamilyOf(kernel.config) != sdpa::Family::kWgmma) {
+    if (kernel.config.wgmma_split_kv || sdpa::FamilyOf(kernel.config) != sdpa::Family::kWgmma) {
       continue;
     }
-    const std::string name = "fastest_d" + std::to_string(kernel.head_dim);
+    const bool bf16 = kernel.dtype == sdpa::Dtype::kBf16;
+    if (bf16 && kernel.head_dim != 128) continue;
+    const std::string sizes = std::to_string(kernel.head_dim) + (bf16 ? "_bf16" : "");
+    const std::string name = "fastest_d" + sizes;
     if (designs.empty() || designs.back().name != name) {
-      designs.push_back(
-          {.name = name,
-           .label = "the fastest kernels for head_dim " + std::to_string(kernel.head_dim),
-           .head_dims = {kernel.head_dim}});
+      designs.push_back({.name = name,
+                         .label = "the fastest kernels for head_dim " +
+                                  std::to_string(kernel.head_dim) + (bf16 ? ", bf16" : ""),
+                         .head_dims = {kernel.head_dim},
+                         .dtypes = {kernel.dtype}});
     }
     designs.back().arms.push_back({name + ":" + std::string(kernel.name), kernel.config});
   }
   for (Design& design : designs) {
     const std::string base = design.arms.front().name;
+    if (design.dtypes.front() == sdpa::Dtype::kBf16) {
+      design.arms.push_back({design.name + ":aa", design.arms.front().config, "aa", "", base});
+      continue;
+    }
     // With 192 rows a tile, with 128, and at head_dim 128.
     const std::string last = design.arms.back().name;
     for (const std::string& of : std::set<std::string>{base, last}) {
