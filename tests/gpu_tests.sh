@@ -95,7 +95,7 @@ else
 fi
 module() { # SECONDS FILE
   WARPLEDGER_PROGRAM=$prefix/bin/warpledger PYTHONPATH=$here:$(dirname "$here/$2") \
-    timeout "$1" "$python" -B -m unittest -v "$here/$2"
+    WARPLEDGER_SDPA_LIBRARY=$prefix/lib/libwarpledger_sdpa.so timeout "$1" "$python" -B -m unittest -v "$here/$2"
 }
 # It times too. It compiles what it measures, so that it has nothing to say without nvcc.
 study() {
@@ -112,6 +112,7 @@ program=$prefix/share/warpledger/gpu_tests/$kSharded
 program=$prefix/share/warpledger/gpu_tests/$kBeside
 [[ ! -x $program ]] || beside "$kBeside" timeout 500 "$program" --gtest_brief=1
 beside exec_gpu_test module 550 ablations/subjects/sdpa/exec_gpu_test.py
+beside sdpa_gpu_test module 550 ablations/subjects/python/sdpa_gpu_test.py
 beside check_gpu_test module 300 ablations/subjects/sdpa/check_gpu_test.py
 for name in isolation_gpu_test calibrate_gpu_test; do
   beside "$name" module 300 "ablations/measure/$name.py"
