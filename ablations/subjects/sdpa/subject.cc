@@ -278,7 +278,7 @@ class Sdpa final : public Subject {
 
   // `peers.py --list` answers the same.
   std::vector<std::string> Peers() const override {
-    return {"flash", "cudnn", "efficient", "math", "fa3", "fa4", "flex", "triton"};
+    return {"flash", "cudnn", "efficient", "math", "fa3", "fa4", "flex", "triton", "cudnn_fp8"};
   }
   // PyTorch's own. The others need a library, or minutes to compile.
   std::vector<std::string> PeersUnasked() const override {
