@@ -284,6 +284,9 @@ class Sdpa final : public Subject {
   std::vector<std::string> PeersUnasked() const override {
     return {"flash", "cudnn", "efficient", "math"};
   }
+  std::optional<int64_t> PeerKvBits(std::string_view arm) const override {
+    return arm == "peer:cudnn_fp8" ? std::optional<int64_t>(8) : std::nullopt;
+  }
   std::string PeersProgram() const override { return "ablations/subjects/sdpa/peers/peers.py"; }
 
   std::string LabelOf(std::string_view config) const override {
