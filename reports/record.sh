@@ -38,7 +38,7 @@ TEXT
 readonly kSquare=b2_h8_s256_d64,b1_h8_s512_d64,long
 readonly kLargest=fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal,fa3_d256_s8192_full,fa3_d256_s8192_causal
 # Each contender alone (reports/decisions/0045). FlashAttention-3's library is what WARPLEDGER_FA3
-# names; where it is not set, the record says so.
+# names; where it is not set, the record says so. cudnn_fp8 is the package nvidia-cudnn-frontend.
 readonly kAlone="--alone --peers=flash,cudnn,fa3"
 readonly kFlash2=fa3_d64_s2048_full,fa3_d64_s2048_causal,fa3_d64_s8192_full,fa3_d64_s8192_causal
 # Without the one whose slowest kernel takes over a second a call.
@@ -67,7 +67,7 @@ alone_hopper_d128|hopper_d128|$(lengths 128 "2048 8192")|--alone --peers=off
 hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --processes=8 --blocks=4
 hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --processes=8 --blocks=4
 hopper_bf16|hopper_bf16|$(lengths 128 "" _bf16)|--peers=flash,cudnn --processes=8 --blocks=4
-hopper_fp8|hopper_fp8|$(lengths 128 "2048 4096 8192 16384")|--peers=flash,cudnn --processes=8 --blocks=4
+hopper_fp8|hopper_fp8|$(lengths 128 "2048 4096 8192 16384")|--peers=flash,cudnn,cudnn_fp8 --processes=8 --blocks=4
 hopper_decode|hopper_decode|decode_b1,decode_b16,decode_mqa_b1,b1_h8_s512_d64|--processes=8 --blocks=4
 hopper_gqa|hopper_gqa|gqa_prefill,mqa_prefill|--processes=8 --blocks=4
 mma|mma|$kSquare,$kFlash2|--peers=flash,cudnn --blocks=8
