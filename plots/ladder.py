@@ -32,7 +32,7 @@ def _finding(steps, beside, peers):
         after = steps.index(fastest)
         finding = (f"{spoken_times(steps[0]['us'][0] / ours)} faster after "
                    f"{after} step{'' if after == 1 else 's'}")
-    rivals = [peer for peer in peers if peer["ranked"]]
+    rivals = [peer for peer in peers if peer["ranked"] and peer["kv_bits"] == 16]
     if rivals:
         best = min(rivals, key=lambda peer: peer["us"][0])
         theirs = best["us"][0]
@@ -73,6 +73,8 @@ def _peer_row(peer, ours):
         row["remark"] = "not available"
     elif not peer["ranked"]:
         row["remark"] = ("not checked" if peer["correct"] is None else "wrong") + ", not ranked"
+    elif peer["kv_bits"] != 16:
+        row["remark"] = f"{peer['kv_bits']} bits, not compared"
     elif ours is not None:
         ratio = ours / peer["us"][0]
         row["remark"] = (f"{spoken_times(ratio)} faster" if ratio >= 1

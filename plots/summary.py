@@ -102,7 +102,8 @@ _SCHEMA = {
     "cells": [{"variant": str, "config": str, "role": str, "shape": str, "kv_bits?": int,
                "toggle": (str, None), "label": (str, None), "speedup_over_first": (_RATIO, None),
                "correct": (bool, None)} | _TIME],
-    "peers": [{"name": str, "shape": str, "available": bool, "correct": (bool, None)} | _TIME],
+    "peers": [{"name": str, "shape": str, "available": bool, "kv_bits?": int,
+               "correct": (bool, None)} | _TIME],
     "floors": [{"name": str, "shape": str} | _TIME],
     # Only a factorial has shares.
     "attribution?": [{"toggle": str, "shape": str, "shapley_share": _MAYBE, "shapley_log": _MAYBE,
@@ -210,7 +211,7 @@ class Summary:
     def _peer(j, path):
         name = j["name"].removeprefix("peer:")
         us = _estimate(j, path, *_TIME)
-        return {"name": PEER_LABELS.get(name, name), "us": us,
+        return {"name": PEER_LABELS.get(name, name), "us": us, "kv_bits": j.get("kv_bits", 16),
                 "ranked": j["available"] and j["correct"] is True and us[0] is not None}
 
     @staticmethod

@@ -35,9 +35,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # environment can change. --cheap runs them alone, so those of more than 3 s are not among them.
 SENSITIVE = (
     "cli_test", "cli_compare_test", "cli_record_test", "git_info_test", "gpu_scripts_test",
-    "micro_pages_test", "micro_record_sh_test", "peers_run_test", "plots_dtypes_test", "profile_test",
-    "record_test", "report_regenerate_test", "report_pages_render_test", "report_step_samples_test",
-    "report_model_text_test", "setup_test", "summarize_test", "summarize_tests_test")
+    "micro_pages_test", "micro_record_sh_test", "peers_fp8_test", "peers_run_test",
+    "plots_dtypes_test", "profile_test", "record_test", "report_regenerate_test",
+    "report_pages_render_test", "report_step_samples_test", "report_model_text_test", "setup_test",
+    "summarize_test", "summarize_tests_test")
 # Newest records of these designs: each has another part of summary.json.
 HANDFUL = ("calibrate", "factorial", "fusion", "hopper_decode", "ladder", "leave_one_out")
 NOBODY = 65534

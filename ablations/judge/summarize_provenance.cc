@@ -114,6 +114,7 @@ std::vector<summary::Peer> PeersOf(const RecordIndex& index) {
       peer.name = info.name;
       peer.version = info.version;
       peer.shape = shape.name;
+      peer.kv_bits = index.subject().PeerKvBits(info.name);
       peer.available = !index.Timings(info.name, shape.name).empty();
       for (const PeerCheck& check : info.checks) {
         if (check.shape == shape.name) peer.correct = check.correct && peer.correct.value_or(true);

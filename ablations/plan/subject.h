@@ -185,6 +185,8 @@ class Subject {
   virtual std::vector<std::string> Peers() const { return {}; }
   // Those that a run times unless it is told which: the others need what few machines have.
   virtual std::vector<std::string> PeersUnasked() const { return Peers(); }
+  // Bits of an element of Q, K and V where a peer multiplies in another type than the problem's.
+  virtual std::optional<int64_t> PeerKvBits(std::string_view /*arm*/) const { return std::nullopt; }
   virtual std::string PeersProgram() const { return ""; }  // for FindProgramFile()
 
   // --- This build

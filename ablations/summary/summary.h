@@ -141,12 +141,15 @@ struct Peer : Times {
   std::string version;
   std::string shape;
   bool available = false;
+  std::optional<int64_t> kv_bits;
   std::optional<bool> correct;
   std::string reason;
   std::optional<Alone> alone;
 
   void Visit(auto& f) {
-    FIELDS(name, version, shape, available, correct, reason);
+    FIELDS(name, version, shape, available);
+    f("kv_bits", kv_bits, kOnlyWhereSet, "8 where it multiplies in 8 bits, else absent");
+    FIELDS(correct, reason);
     Times::Visit(f);
     f("alone", alone, kOnlyWhereSet, "as of a cell");
   }

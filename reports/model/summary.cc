@@ -124,11 +124,11 @@ const Cell* Summary::LastStep(std::string_view shape) const {
   return last;
 }
 
-const Peer* Summary::FastestPeer(std::string_view shape) const {
+const Peer* Summary::FastestPeer(std::string_view shape, int64_t kv_bits) const {
   const Peer* fastest = nullptr;
   for (const Peer& peer : peers) {
     if (peer.shape != shape || !peer.available || peer.correct != true) continue;
-    if (!peer.p50_us.value) continue;
+    if (!peer.p50_us.value || peer.kv_bits.value_or(16) != kv_bits) continue;
     if (fastest == nullptr || *peer.p50_us.value < *fastest->p50_us.value) fastest = &peer;
   }
   return fastest;

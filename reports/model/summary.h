@@ -116,8 +116,9 @@ struct Summary : summary::Summary {
   // Of the ranked cells of a shape's ladder; null when there is none.
   const Cell* FastestStep(std::string_view shape) const;
   const Cell* LastStep(std::string_view shape) const;
-  // Of the peers that ran and were found right; null when there is none.
-  const Peer* FastestPeer(std::string_view shape) const;
+  // Of the peers that ran, were found right and multiply in so many bits; null when there is none.
+  // One that multiplies in 8 does less work than any other contender.
+  const Peer* FastestPeer(std::string_view shape, int64_t kv_bits = 16) const;
 };
 
 absl::StatusOr<Summary> ViewOf(summary::Summary summary, const ablations::Subject& subject);

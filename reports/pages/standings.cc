@@ -127,7 +127,7 @@ std::vector<std::string> PeersOf(const std::vector<Pair>& pairs) {
   for (const Pair& pair : pairs) {
     for (const Peer& peer : pair.record->summary.peers) {
       const bool timed = RankedPeer(pair.record->summary, peer.name, *pair.shape) != nullptr;
-      if (timed) AddOnce(peer.name, &out);
+      if (timed && AreLike(*pair.ours, peer)) AddOnce(peer.name, &out);
     }
   }
   return out;
@@ -300,7 +300,7 @@ std::string PeerVersions(const std::vector<Pair>& pairs) {
   std::vector<std::string> out;
   for (const Pair& pair : pairs) {
     for (const Peer& peer : pair.record->summary.peers) {
-      if (!peer.available || peer.shape != pair.shape->name) continue;
+      if (!peer.available || peer.shape != pair.shape->name || !AreLike(*pair.ours, peer)) continue;
       AddOnce(Cat(Code(PeerName(peer.name)), " (", peer.version, ")"), &out);
     }
   }

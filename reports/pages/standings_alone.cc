@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include "reports/model/describe.h"
 #include "reports/model/lists.h"
@@ -16,7 +16,9 @@ namespace {
 std::set<std::string> PeersOf(const Contest& contest) {
   std::set<std::string> out;
   for (const Peer& peer : contest.summary->peers) {
-    if (peer.available && peer.shape == contest.shape->name) out.insert(PeerName(peer.name));
+    if (peer.available && peer.shape == contest.shape->name && AreLike(*contest.fastest, peer)) {
+      out.insert(PeerName(peer.name));
+    }
   }
   return out;
 }
@@ -138,9 +140,9 @@ std::string PeersTable(const std::vector<Contest>& contests) {
   std::vector<const Peer*> peers;
   for (const Contest& contest : contests) {
     for (const Peer& peer : contest.summary->peers) {
-      if (peer.available && std::none_of(peers.begin(), peers.end(), [&](const Peer* other) {
-            return other->name == peer.name;
-          })) {
+      if (peer.available && AreLike(*contest.fastest, peer) &&
+          std::none_of(peers.begin(), peers.end(),
+                       [&](const Peer* other) { return other->name == peer.name; })) {
         peers.push_back(&peer);
       }
     }
@@ -174,6 +176,11 @@ constexpr std::string_view kAlone =
     "per head_dim and mask” and “one per head_dim” are single variants: the best on average over "
     "the record's problems of that kind.";
 
+constexpr std::string_view kIn8Bits =
+    "All contenders here get Q, K and V in 8 bits and multiply in 8 bits. They are compared with "
+    "no contender in 16 bits. Scales and outputs differ between ours and the peers "
+    "([README](../../ablations/subjects/sdpa/peers/README.md)).";
+
 }  // namespace
 
 std::vector<PeerGroup> GroupsOf(const std::vector<ReadRecord>& records) {
@@ -181,8 +188,10 @@ std::vector<PeerGroup> GroupsOf(const std::vector<ReadRecord>& records) {
   for (const ReadRecord& record : records) {
     for (const Contest& contest : ContestsOf(record.summary)) {
       const std::set<std::string> peers = PeersOf(contest);
-      PeerGroup* group = FindIn(out, [&](const PeerGroup& each) { return each.peers == peers; });
-      if (group == nullptr) group = &*out.insert(out.end(), {peers, {}});
+      PeerGroup* group = FindIn(out, [&](const PeerGroup& each) {
+        return each.in_8_bits == contest.in_8_bits && each.peers == peers;
+      });
+      if (group == nullptr) group = &*out.insert(out.end(), {contest.in_8_bits, peers, {}});
       std::vector<Contest>& contests = group->contests;
       Contest* same = FindIn(
           contests, [&](const Contest& other) { return other.shape->name == contest.shape->name; });
@@ -194,8 +203,8 @@ std::vector<PeerGroup> GroupsOf(const std::vector<ReadRecord>& records) {
     }
   }
   std::stable_sort(out.begin(), out.end(), [](const PeerGroup& a, const PeerGroup& b) {
-    return std::pair(a.peers.size(), a.contests.size()) >
-           std::pair(b.peers.size(), b.contests.size());
+    return std::tuple(!a.in_8_bits, a.peers.size(), a.contests.size()) >
+           std::tuple(!b.in_8_bits, b.peers.size(), b.contests.size());
   });
   return out;
 }
@@ -212,7 +221,8 @@ std::string AloneSentence(const PeerGroup& group, std::string_view gpu) {
     }
   }
   const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
-  return Cat("On ", gpu, ", the fastest variant of each problem is **",
+  return Cat("On ", gpu, ", the fastest variant of each problem",
+             group.in_8_bits ? " with products in 8 bits" : "", " is **",
              FormatRatio(fastest.value()), "** over the best of ",
              JoinWords({group.peers.begin(), group.peers.end()}), " (geometric mean of ",
              Count(fastest.n(), "problem"), ", ", FormatRatio(*least), " to ", FormatRatio(*most),
@@ -229,8 +239,10 @@ std::string AloneSection(const std::vector<PeerGroup>& groups) {
   std::string out = Cat("## Each alone\n\n", kAlone, "\n\n");
   for (const PeerGroup& group : groups) {
     if (groups.size() > 1) {
-      Append(&out, "### Beside ", JoinWords({group.peers.begin(), group.peers.end()}), "\n\n");
+      Append(&out, "### Beside ", JoinWords({group.peers.begin(), group.peers.end()}),
+             group.in_8_bits ? ", in 8 bits" : "", "\n\n");
     }
+    if (group.in_8_bits) Append(&out, kIn8Bits, "\n\n");
     Append(&out, ChoicesTable(group.contests), "\n", PeersTable(group.contests), "\n",
            ContestsTable(group.contests, groups), "\n");
   }

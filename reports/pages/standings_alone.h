@@ -15,11 +15,12 @@ namespace warpledger::report {
 
 // Problems whose contenders were beside the same peers: a mean over them compares like with like.
 struct PeerGroup {
+  bool in_8_bits = false;  // of all contenders
   std::set<std::string> peers;
   std::vector<Contest> contests;  // a problem once, of the newest record
 };
 
-// That with the most peers first.
+// That with the most peers first; those in 8 bits last.
 std::vector<PeerGroup> GroupsOf(const std::vector<ReadRecord>& records);
 
 // "Each contender alone …: … is **1.116×** over the best of cudnn and fa3" for a README.

@@ -44,7 +44,10 @@ std::string ContendersTable(const Summary& summary) {
       std::vector<std::string> over;
       for (const std::string& name : peers) {
         const summary::OverPeer* one = OverPeerOf(cell, name);
-        over.push_back(one == nullptr ? std::string(kNone) : RatioWithInterval(one->time));
+        const Peer* peer = RankedPeer(summary, name, shape);
+        over.push_back(one == nullptr || (peer != nullptr && !AreLike(cell, *peer))
+                           ? std::string(kNone)
+                           : RatioWithInterval(one->time));
       }
       AddContender(shape, Code(cell.variant), cell, cell.alone, std::move(over), &table);
     }
@@ -73,17 +76,20 @@ std::string ClaimsTable(const Summary& summary) {
 // The answer that stands first.
 std::string AloneAnswer(const Summary& summary) {
   const std::vector<Contest> contests = ContestsOf(summary);
-  GeometricMean time;
-  GeometricMean joules;
-  for (const Contest& contest : contests) {
-    const summary::OverPeer& over = *contest.OverBest(contest.fastest);
-    time.Add(*over.time.value);
-    if (over.joules && over.joules->value) joules.Add(*over.joules->value);
-  }
   std::string out;
-  if (time.n() > 0) {
-    Append(&out, "Our fastest variant over the best peer: **", FormatRatio(time.value()),
-           "** in time (geometric mean of ", Count(time.n(), "problem"), ")");
+  for (const bool in_8_bits : {false, true}) {
+    GeometricMean time;
+    GeometricMean joules;
+    for (const Contest& contest : contests) {
+      if (contest.in_8_bits != in_8_bits) continue;
+      const summary::OverPeer& over = *contest.OverBest(contest.fastest);
+      time.Add(*over.time.value);
+      if (over.joules && over.joules->value) joules.Add(*over.joules->value);
+    }
+    if (time.n() == 0) continue;
+    Append(&out, "Our fastest variant over the best peer", in_8_bits ? ", both in 8 bits" : "",
+           ": **", FormatRatio(time.value()), "** in time (geometric mean of ",
+           Count(time.n(), "problem"), ")");
     if (joules.n() > 0) Append(&out, ", **", FormatRatio(joules.value()), "** in joules");
     out += ". ";
   }

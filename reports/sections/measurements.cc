@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/registry/registry.h"
+#include "reports/model/derived/beside_peers.h"
 #include "reports/model/derived/budget.h"
 #include "reports/model/derived/code_change.h"
 #include "reports/model/describe.h"
@@ -206,7 +207,8 @@ std::string PeerSection(const Summary& summary) {
     for (const Peer& peer : summary.peers) {
       if (peer.shape != shape->name) continue;
       std::string ratio(kNone);
-      const bool comparable = ours != nullptr && peer.available && peer.correct == true;
+      const bool comparable =
+          ours != nullptr && peer.available && peer.correct == true && AreLike(*ours, peer);
       if (comparable && peer.p50_us.value) {
         ratio = FormatRatio(*peer.p50_us.value / *ours->p50_us.value);
         if (peer.p50_us.low && peer.p50_us.high && ours->p50_us.low && ours->p50_us.high) {

@@ -121,7 +121,8 @@ std::string Means(const Summary& summary, const std::vector<LengthSeries>& all) 
       if (ratio < kFarBehind)
         behind.push_back(Cat(Code(shape->name), " (", FormatRatio(ratio), ")"));
       for (const std::string& name : PeerNames(summary)) {
-        if (const Peer* each = RankedPeer(summary, name, *shape); each != nullptr) {
+        const Peer* each = RankedPeer(summary, name, *shape);
+        if (each != nullptr && AreLike(*cell, *each)) {
           by_peer[name].Add(*each->p50_us.value / *cell->p50_us.value);
         }
       }
@@ -142,6 +143,15 @@ std::string Means(const Summary& summary, const std::vector<LengthSeries>& all) 
              behind.empty() ? Cat("No cell is below ", FormatLimit(kFarBehind), ".")
                             : Cat("Below ", FormatLimit(kFarBehind), ": ", JoinWords(behind), "."),
              "\n");
+}
+
+// ", except cudnn_fp8, whose products are in 8 bits"; "" where there is none such.
+std::string PeersIn8Bits(const Summary& summary) {
+  std::vector<std::string> names;
+  for (const Peer& peer : summary.peers) {
+    if (peer.available && peer.kv_bits == 8) AddOnce(PeerName(peer.name), &names);
+  }
+  return names.empty() ? "" : Cat(", except ", JoinWords(names), ", whose products are in 8 bits");
 }
 
 // Protocols differ in the peers' surroundings, which count at the power limit.
@@ -165,10 +175,12 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
       "count only keys that the mask shows: about half of them under the causal mask. Our fastest "
       "variant differs between cells. ",
       HasEightBits(summary)
-          ? "No variant of this record is in a ratio with a peer. Peers compute in the shape's own "
-            "type. Our variants of that type ran beside variants with 8-bit K and V, which draw "
-            "less power and so leave their neighbours a higher clock at the power limit "
-            "([0020](../decisions/0020-peers-alone.md))."
+          ? Cat("No variant of this record is in a ratio with a peer. Peers compute in the shape's "
+                "own type",
+                PeersIn8Bits(summary),
+                ". Our variants of that type ran beside variants with 8-bit K and V, which draw "
+                "less power and so leave their neighbours a higher clock at the power limit "
+                "([0020](../decisions/0020-peers-alone.md)).")
           : "Ratios are ratios of medians: above 1 ours is faster.",
       "\n\n", RateTable(summary, all));
   if (summary.peers.empty()) return out + "\nThe record has no peer.\n";
@@ -199,7 +211,7 @@ std::string BesidePeersSection(const Summary& summary) {
     for (const std::string& name : timed) {
       const Peer* peer = RankedPeer(summary, name, *shape);
       row.push_back(peer == nullptr ? std::string(kNone) : FormatUs(peer->p50_us.value));
-      row.push_back(peer == nullptr || ours == nullptr
+      row.push_back(peer == nullptr || ours == nullptr || !AreLike(*ours, *peer)
                         ? std::string(kNone)
                         : FormatRatio(*peer->p50_us.value / *ours->p50_us.value));
     }
@@ -209,9 +221,10 @@ std::string BesidePeersSection(const Summary& summary) {
       "## Beside the peers\n\nPeers are PyTorch's backends, timed in the same run by a process "
       "between ours; `flash` is the FlashAttention-2 in PyTorch. Ratios are ratios of medians: "
       "above 1 ours is faster. Our fastest variant differs between shapes; variants whose verdict "
-      "is BROKEN or INVALID don't count. Peers compute in the shape's own type, so they do more "
-      "work than a variant with K and V in 8 bits. A peer that does not run a shape, or fails the "
-      "check, has no time there. ",
+      "is BROKEN or INVALID don't count. Peers compute in the shape's own type",
+      PeersIn8Bits(summary),
+      ", so they do more work than a variant with K and V in 8 bits. A peer that does not run a "
+      "shape, or fails the check, has no time there. ",
       PeersSurroundings(summary), "\n\n", table.ToMarkdown());
 }
 

@@ -78,6 +78,16 @@ class ThroughputTest(FigureTest):
         self.assertIn("K and V in 8 bits: 2.00× our fastest variant of 16 bits over", title)
         self.assertNotIn("peer", title)
 
+    def test_a_peer_of_8_bits_has_a_line_and_is_no_best_peer(self):
+        data = make_grid(head_dims=(64,), masks=(False,))
+        title = heading(throughput.draw(Summary(data)))
+        data["peers"] += [dict(peer, name="peer:cudnn_fp8", kv_bits=8, p50_us=peer["p50_us"] / 100,
+                               ci_low_us=None, ci_high_us=None) for peer in data["peers"]
+                          if peer["name"] == data["peers"][0]["name"]]
+        figure = throughput.draw(Summary(data))
+        self.assertEqual(heading(figure), title)
+        self.assertIsNotNone(line(figure.axes[0], "cudnn_fp8"))
+
     def test_a_line_looks_the_same_whatever_other_lines_there_are(self):
         data = make_grid(head_dims=(64,), masks=(False,))
         looks = {}

@@ -28,7 +28,8 @@ struct RunFlags : FlagSet {
   Flag<std::string> peers{
       this, "peers", "auto",
       "auto times PyTorch's SDPA backends too, where PyTorch is found; off times none; or a list "
-      "of flash,cudnn,efficient,math,fa3,fa4,flex,triton, of which auto takes the first four"};
+      "of flash,cudnn,efficient,math,fa3,fa4,flex,triton,cudnn_fp8, of which auto takes the first "
+      "four"};
   PythonFlag python{this};
   Flag<bool> dry_run{this, "dry_run", false, kDryRunHelp};
   Flag<std::string> record{this, "record", "", kRecordHelp};

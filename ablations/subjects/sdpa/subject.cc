@@ -278,11 +278,14 @@ class Sdpa final : public Subject {
 
   // `peers.py --list` answers the same.
   std::vector<std::string> Peers() const override {
-    return {"flash", "cudnn", "efficient", "math", "fa3", "fa4", "flex", "triton"};
+    return {"flash", "cudnn", "efficient", "math", "fa3", "fa4", "flex", "triton", "cudnn_fp8"};
   }
   // PyTorch's own. The others need a library, or minutes to compile.
   std::vector<std::string> PeersUnasked() const override {
     return {"flash", "cudnn", "efficient", "math"};
+  }
+  std::optional<int64_t> PeerKvBits(std::string_view arm) const override {
+    return arm == "peer:cudnn_fp8" ? std::optional<int64_t>(8) : std::nullopt;
   }
   std::string PeersProgram() const override { return "ablations/subjects/sdpa/peers/peers.py"; }
 

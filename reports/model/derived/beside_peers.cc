@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "kernels/sdpa/library/kernels.h"
 #include "kernels/sdpa/registry/variant.h"
+#include "kernels/sdpa/rules/families.h"
 #include "reports/model/lists.h"
 #include "reports/model/text.h"
 
@@ -28,6 +29,15 @@ bool PeersTimedAlone(const Summary& summary) {
 bool HasEightBits(const Summary& summary) {
   return std::any_of(summary.cells.begin(), summary.cells.end(),
                      [](const Cell& cell) { return cell.kv_bits == 8; });
+}
+
+bool MultipliesIn8Bits(const Cell& cell) {
+  const std::optional<sdpa::Config> config = sdpa::ConfigFromName(cell.config);
+  return config && sdpa::KvStorageOf(*config).queries;
+}
+
+bool AreLike(const Cell& cell, const Peer& peer) {
+  return MultipliesIn8Bits(cell) == (peer.kv_bits == 8);
 }
 
 bool IsOurs(const Summary& summary, const Cell& cell) {
@@ -109,12 +119,15 @@ std::string SeriesName(const LengthSeries& series) {
 namespace {
 
 // The variant of the least geometric mean over `contests`, of those that count on all of them;
-// empty: there is none.
+// empty: there is none. All contests are in as many bits.
 std::string BestOverall(const std::vector<const Contest*>& contests) {
   std::map<std::string, GeometricMean> means;
   for (const Contest* contest : contests) {
     for (const Cell& cell : contest->summary->cells) {
-      if (cell.shape != contest->shape->name || !IsOurs(*contest->summary, cell)) continue;
+      if (cell.shape != contest->shape->name || !IsOurs(*contest->summary, cell) ||
+          MultipliesIn8Bits(cell) != contest->in_8_bits) {
+        continue;
+      }
       means[cell.variant].Add(*cell.p50_us.value);
     }
   }
@@ -143,19 +156,24 @@ const summary::OverPeer* Contest::OverBest(const Cell* cell) const {
   return cell == nullptr ? nullptr : OverPeerOf(*cell, peer->name);
 }
 
-std::vector<Contest> ContestsOf(const Summary& summary) {
+namespace {
+
+std::vector<Contest> ContestsInBits(const Summary& summary, bool in_8_bits) {
   std::vector<Contest> contests;
-  if (!summary.provenance.alone) return contests;
   for (const Shape& shape : summary.shapes) {
     Contest contest = {.summary = &summary,
                        .shape = &shape,
-                       .peer = summary.FastestPeer(shape.name),
-                       .fastest = FastestArm(summary, shape)};
+                       .in_8_bits = in_8_bits,
+                       .peer = summary.FastestPeer(shape.name, in_8_bits ? 8 : 16),
+                       .fastest = FastestArm(summary, shape, [&](const Cell& cell) {
+                         return MultipliesIn8Bits(cell) == in_8_bits;
+                       })};
     if (contest.peer == nullptr || contest.OverBest(contest.fastest) == nullptr) continue;
     const auto chosen = summary.provenance.chosen.find(shape.name);
     if (chosen != summary.provenance.chosen.end() && IsInLibrary(chosen->second)) {
-      contest.library = FastestArm(summary, shape,
-                                   [&](const Cell& cell) { return cell.config == chosen->second; });
+      contest.library = FastestArm(summary, shape, [&](const Cell& cell) {
+        return cell.config == chosen->second && MultipliesIn8Bits(cell) == in_8_bits;
+      });
     }
     contests.push_back(contest);
   }
@@ -175,6 +193,15 @@ std::vector<Contest> ContestsOf(const Summary& summary) {
   choose(&Contest::of_mask, [](bool causal) { return causal; });
   choose(&Contest::of_mask, [](bool causal) { return !causal; });
   choose(&Contest::of_all, [](bool) { return true; });
+  return contests;
+}
+
+}  // namespace
+
+std::vector<Contest> ContestsOf(const Summary& summary) {
+  if (!summary.provenance.alone) return {};
+  std::vector<Contest> contests = ContestsInBits(summary, false);
+  for (Contest& contest : ContestsInBits(summary, true)) contests.push_back(contest);
   return contests;
 }
 

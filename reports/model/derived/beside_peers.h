@@ -28,6 +28,11 @@ bool PeersTimedAlone(const Summary& summary);
 // Whether an arm reads K and V in 8 bits: at the power limit its neighbours have its clock.
 bool HasEightBits(const Summary& summary);
 
+// Whether an arm multiplies in 8 bits, as FP8 peers do. Others with K and V in 8 bits widen them.
+bool MultipliesIn8Bits(const Cell& cell);
+// Whether both multiply in 8 bits, or neither does: else their ratio compares unlike work.
+bool AreLike(const Cell& cell, const Peer& peer);
+
 bool IsOurs(const Summary& summary, const Cell& cell);
 // Of the arms that `counts` takes.
 const Cell* FastestArm(const Summary& summary, const Shape& shape,
@@ -77,10 +82,11 @@ class GeometricMean {
 //
 //   for (const Contest& contest : ContestsOf(summary)) contest.OverBest(contest.fastest);
 
-// A problem, and what of ours stands for us there.
+// A problem, and what of ours stands for us there: of contenders that multiply in as many bits.
 struct Contest {
   const Summary* summary = nullptr;
   const Shape* shape = nullptr;
+  bool in_8_bits = false;
   const Peer* peer = nullptr;     // the fastest
   const Cell* fastest = nullptr;  // of all variants
   // The variant that is best on average over the record's problems of this head_dim and mask, and
@@ -97,8 +103,8 @@ struct Contest {
 
 const summary::OverPeer* OverPeerOf(const Cell& cell, std::string_view peer);
 
-// Those with a variant and a peer, in the order of the record; of a record whose arms took turns
-// none.
+// Those with a variant and a peer, in the order of the record, those in 8 bits last; of a record
+// whose arms took turns none.
 std::vector<Contest> ContestsOf(const Summary& summary);
 
 // What 10^18 of the problem's operations take, in millions of joules: "1.17"; kNone where that is

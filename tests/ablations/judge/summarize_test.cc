@@ -108,6 +108,15 @@ TEST(SummarizeTest, ACellSaysWhereKernelsReadKAndVIn8Bits) {
   }
 }
 
+TEST(SummarizeTest, APeerSaysWhereItMultipliesIn8Bits) {
+  Record record = ExampleRecord();
+  record.peers = std::vector<PeerInfo>{{"peer:cudnn", "torch", true, "", {}},
+                                       {"peer:cudnn_fp8", "torch", true, "", {}}};
+  const Json peers = SummaryOf(record)["peers"];
+  EXPECT_FALSE(Find(peers, {{"name", "peer:cudnn"}, {"shape", "small"}}).contains("kv_bits"));
+  EXPECT_EQ(Find(peers, {{"name", "peer:cudnn_fp8"}, {"shape", "small"}})["kv_bits"], 8);
+}
+
 TEST(SummarizeTest, TheDriversFiguresGoBeforeThoseOfPtxas) {
   const Json cells = SummaryOf(ExampleRecord())["cells"];
   const Json tiling = Find(cells, {{"variant", "ladder:kv_tiling"}});

@@ -174,6 +174,30 @@ TEST(StandingsTest, RecordsWhosePeersTookTurnsOrWithEightBitsDontCount) {
   EXPECT_THAT(page, Not(HasSubstr("bits.md")));
 }
 
+// A peer that multiplies in 8 bits, a thousand times as fast as the first peer.
+void AddFp8Peer(ordered_json& json) {
+  for (size_t i = 0, n = json["peers"].size(); i < n; ++i) {
+    ordered_json peer = json["peers"][i];
+    peer["name"] = "peer:cudnn_fp8";
+    peer["kv_bits"] = 8;
+    peer["p50_us"] = peer["p50_us"].get<double>() / 1000;
+    json["peers"].push_back(peer);
+  }
+}
+
+TEST(StandingsTest, APeerIn8BitsIsNeverTheBestPeerOfVariantsIn16) {
+  ordered_json json = GridRecord("a", {0.5, 1, 2, 4, 8});
+  const Standings without = Render({json});
+  AddFp8Peer(json);
+  const Standings with = Render({json});
+  EXPECT_EQ(with.page, without.page);
+  EXPECT_EQ(with.readme_rest, without.readme_rest);
+  PartShapes(json);
+  EXPECT_THAT(Render({json}).page, Not(HasSubstr("cudnn_fp8")));
+  EXPECT_EQ(ViewOf(json)->FastestPeer(json["shapes"][0]["name"].get<std::string>())->name,
+            "peer:cudnn");
+}
+
 TEST(StandingsTest, WrongArmsAndPeersCountNowhere) {
   ordered_json json = GridRecord("a", {2, 2, 2, 2, 2});
   const std::string shape = json["shapes"][1]["name"];
@@ -270,6 +294,59 @@ TEST(StandingsTest, ContendersAloneGiveTheRatiosAndTheLibrarysChoiceStandsBeside
               HasSubstr("the fastest variant of each problem is **2.00×** over the best of cudnn"));
   EXPECT_THAT(standings.readme_alone,
               HasSubstr("the library's own choice **1.600×** (5 problems)"));
+}
+
+TEST(StandingsTest, AloneAPeerIn8BitsStandsBesideVariantsIn8BitsOnly) {
+  ordered_json json = AloneRecord({2, 2, 2, 2, 2}, 1.25);
+  AddFp8Peer(json);
+  const auto over = [](ordered_json& cell, double over_cudnn, double over_fp8) {
+    ordered_json eight = cell["over_peers"][0];
+    eight["peer"] = "peer:cudnn_fp8";
+    cell["over_peers"].push_back(eight);
+    for (auto [at, ratio] : {std::pair(0, over_cudnn), {1, over_fp8}}) {
+      ordered_json& one = cell["over_peers"][at];
+      one["ratio"] = one["ci_low"] = one["ci_high"] = ratio;
+    }
+  };
+  for (ordered_json& cell : json["cells"]) {
+    if (cell["variant"] == "fast") over(cell, 2, 0.01);
+  }
+  // The peer alone changes nothing, for no variant of the record multiplies in 8 bits.
+  EXPECT_THAT(Render({json}).page, Not(HasSubstr("cudnn_fp8")));
+  EXPECT_THAT(Render({json}).page,
+              HasSubstr("| the fastest variant of each problem | **2.00×** | 2.00× |"));
+  for (size_t i = 0; i < json["shapes"].size(); ++i) {
+    ordered_json cell = Find(json["cells"], "variant", "fast", json["shapes"][i]["name"]);
+    cell["variant"] = "fp8";
+    cell["config"] = "wgmma+consumer_warpgroups+wgmma_fp8";
+    cell["kv_bits"] = 8;
+    cell["p50_us"] = 10.0;
+    cell["over_peers"].erase(1);
+    over(cell, 20, 0.75);
+    json["cells"].push_back(cell);
+  }
+  const Standings standings = Render({json});
+  const size_t sixteen = standings.page.find("### Beside cudnn\n");
+  const size_t eight = standings.page.find("### Beside cudnn_fp8, in 8 bits\n");
+  ASSERT_NE(sixteen, std::string::npos);
+  ASSERT_NE(eight, std::string::npos);
+  ASSERT_LT(sixteen, eight);
+  const std::string in_16 = standings.page.substr(sixteen, eight - sixteen);
+  EXPECT_THAT(in_16, HasSubstr("| the fastest variant of each problem | **2.00×** | 2.00× |"));
+  EXPECT_THAT(in_16, Not(HasSubstr("cudnn_fp8")));
+  EXPECT_THAT(in_16, Not(HasSubstr("20.0×")));
+  const std::string in_8 = standings.page.substr(eight);
+  EXPECT_THAT(in_8, HasSubstr("| the fastest variant of each problem | **0.750×** | 0.750× |"));
+  EXPECT_THAT(in_8, HasSubstr("| one per head_dim | **0.750×** | 0.750× |"));
+  EXPECT_THAT(in_8, Not(HasSubstr("| cudnn |")));
+  EXPECT_THAT(standings.readme_alone,
+              HasSubstr("the fastest variant of each problem is **2.00×** over the best of cudnn"));
+  const std::string page = AloneSection(*ViewOf(json));
+  EXPECT_THAT(page, HasSubstr("Our fastest variant over the best peer: **2.00×**"));
+  EXPECT_THAT(page, HasSubstr("over the best peer, both in 8 bits: **0.750×**"));
+  // Each contender has a ratio to those that multiply in as many bits.
+  EXPECT_THAT(page, HasSubstr("| 2.00× [2.00, 2.00] | – |"));
+  EXPECT_THAT(page, HasSubstr("| – | 0.750× [0.750, 0.750] |"));
 }
 
 TEST(StandingsTest, AloneAVariantThatIsBestOnAverageNeedNotBeBestAnywhere) {

@@ -111,6 +111,22 @@ TEST(ThroughputSectionTest, ArmsWithEightBitsHaveARowOfTheirOwnAndKeepTheRecordF
   EXPECT_THAT(text, HasSubstr("The peers took turns"));
 }
 
+TEST(ThroughputSectionTest, APeerIn8BitsHasARowAndNoRatio) {
+  ordered_json json = Grid({1, 1, 1, 1, 1});
+  for (ordered_json peer : ordered_json(json["peers"])) {
+    peer["name"] = "peer:cudnn_fp8";
+    peer["kv_bits"] = 8;
+    peer["p50_us"] = 50.0;
+    json["peers"].push_back(peer);
+  }
+  const std::string text = ThroughputSection(json);
+  EXPECT_THAT(text, HasSubstr("| head_dim 64, full | cudnn_fp8 | 200 |"));
+  EXPECT_THAT(text, HasSubstr("Over each peer: cudnn 1.000× (5 cells)."));
+  for (ordered_json& cell : json["cells"]) cell["kv_bits"] = 8;
+  EXPECT_THAT(ThroughputSection(json),
+              HasSubstr("own type, except cudnn_fp8, whose products are in 8 bits. "));
+}
+
 TEST(ThroughputSectionTest, SaysWhatThePeersRanBeside) {
   ordered_json json = Grid({1, 1, 1, 1, 1});
   json["provenance"]["created_utc"] = "2026-11-21T20:59:59Z";

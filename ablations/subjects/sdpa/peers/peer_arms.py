@@ -61,6 +61,43 @@ class TorchBench:
         return ShapeInputs(self, shape)
 
 
+def softmax_scale(shape):
+    return 1.0 / math.sqrt(shape["head_dim"])
+
+
+def with_hidden(scores, hidden):
+    return scores if hidden is None else scores.masked_fill(hidden, -math.inf)
+
+
+def by_heads(torch, shape, q, k, v, naive_of):
+    """The output in fp64, and what `naive_of(q, k, v, hidden)` makes of each head.
+
+    hidden: (rows, keys), true where a row does not see a key; None: each row sees all.
+    """
+    group, scale = shape["heads_q"] // shape["heads_kv"], softmax_scale(shape)
+    hidden = None
+    if shape["causal"]:  # aligned to the bottom right
+        hidden = torch.ones((shape["seq_q"], shape["seq_kv"]), dtype=torch.bool, device="cuda").triu(
+            1 + shape["seq_kv"] - shape["seq_q"])
+    reference = torch.empty(q.shape, dtype=torch.float64, device="cuda")
+    naive = torch.empty(q.shape, dtype=torch.float32, device="cuda")
+    # Head by head: the fp64 scores of all heads at once can exceed the memory.
+    for b in range(shape["batch"]):
+        for h in range(shape["heads_q"]):
+            qh, kh, vh = q[b, h], k[b, h // group], v[b, h // group]
+            scores = with_hidden((qh.double() @ kh.double().T) * scale, hidden)
+            reference[b, h] = torch.softmax(scores, dim=-1) @ vh.double()
+            naive[b, h] = naive_of(qh, kh, vh, hidden)
+    return reference, naive
+
+
+def naive_errors(reference, naive):
+    """What judge() needs of a reference."""
+    error = (naive.double() - reference).abs()
+    return {"naive_max_err": error.max().item(), "naive_mean_err": error.mean().item(),
+            "max_ref": reference.abs().max().item()}
+
+
 class ShapeInputs:
     """The rotating input sets of a shape, with their references.
 
@@ -118,30 +155,14 @@ class ShapeInputs:
 
     def _reference(self, q, k, v):
         """The output in fp64, and how far the naive formula in the dtype is from it."""
-        torch, s = self.torch, self.shape
-        group = s["heads_q"] // s["heads_kv"]
-        scale = 1.0 / math.sqrt(s["head_dim"])
-        hidden = None
-        if s["causal"]:  # aligned to the bottom right
-            hidden = torch.ones((s["seq_q"], s["seq_kv"]), dtype=torch.bool, device="cuda").triu(
-                1 + s["seq_kv"] - s["seq_q"])
-        reference = torch.empty(q.shape, dtype=torch.float64, device="cuda")
-        naive = torch.empty_like(q)
-        # Head by head: the fp64 scores of all heads at once can exceed the memory.
-        for b in range(s["batch"]):
-            for h in range(s["heads_q"]):
-                qh, kh, vh = q[b, h], k[b, h // group], v[b, h // group]
-                scores = (qh.double() @ kh.double().T) * scale
-                scores16 = (qh @ kh.T) * scale
-                if hidden is not None:
-                    scores = scores.masked_fill(hidden, -math.inf)
-                    scores16 = scores16.masked_fill(hidden, -math.inf)
-                reference[b, h] = torch.softmax(scores, dim=-1) @ vh.double()
-                naive[b, h] = torch.softmax(scores16.float(), dim=-1).to(q.dtype) @ vh
-        error = (naive.double() - reference).abs()
-        return reference, {"naive_max_err": error.max().item(),
-                           "naive_mean_err": error.mean().item(),
-                           "max_ref": reference.abs().max().item()}
+        torch, scale = self.torch, softmax_scale(self.shape)
+
+        def naive_of(q, k, v, hidden):
+            scores = with_hidden((q @ k.T) * scale, hidden)
+            return torch.softmax(scores.float(), dim=-1).to(q.dtype) @ v
+
+        reference, naive = by_heads(torch, self.shape, q, k, v, naive_of)
+        return reference, naive_errors(reference, naive)
 
 
 class ArmStream:
@@ -206,8 +227,8 @@ class Arm:
         self.library = library
         self.shape = inputs.shape
         self._inputs = inputs
-        self._sets = [tuple(self.laid_out(tensor) for tensor in tensors) for tensors in inputs.sets]
         self.begin()
+        self._sets = self.lay_out()
         self._warm_up()
         self.launches = least_launches(inputs.bench.request, len(inputs.sets))
         self._capture()
@@ -220,6 +241,10 @@ class Arm:
     def begin(self):
         """Before the first call."""
 
+    def lay_out(self):
+        """The arguments of attend() for each input set; made beforehand, untimed."""
+        return [tuple(self.laid_out(tensor) for tensor in tensors) for tensors in self._inputs.sets]
+
     def laid_out(self, tensor):
         """A tensor (batch, heads, rows, head_dim) as the peer takes it; made beforehand, untimed."""
         return tensor
@@ -228,9 +253,16 @@ class Arm:
         """One call, of tensors as they were laid out."""
         raise NotImplementedError
 
+    def references(self):
+        """As ShapeInputs has them."""
+        return self._inputs.references
+
     def as_heads(self, output):
         """What a call gives as the reference lies: (batch, heads, rows, head_dim)."""
         return output
+
+    def judged(self, errors):
+        return judge(self.shape["name"], errors, self.shape["dtype"])
 
     def time(self):
         """Microseconds per launch, of one replay."""
@@ -290,11 +322,11 @@ class Arm:
         self._graph.replay()
         self.torch.cuda.synchronize()
         errors = []
-        references = itertools.cycle(self._inputs.references)  # further sets are copies
+        references = itertools.cycle(self.references())  # further sets are copies
         for output, (reference, naive) in zip(self._outputs, references):
             error = (self.as_heads(output).double() - reference).abs()
             errors.append({"max_err": error.max().item(), "mean_err": error.mean().item(), **naive})
-        return judge(self.shape["name"], errors, self.shape["dtype"])
+        return self.judged(errors)
 
     def _lines(self):
         """What a call launches. Raises Refused where that is not the peer."""

@@ -12,8 +12,9 @@ import inspect
 import os
 import pathlib
 
-from peer_arms import Arm, CuDnn, Efficient, Flash, Math
-from peer_rules import Refused
+from peer_arms import Arm, CuDnn, Efficient, Flash, Math, softmax_scale
+from peer_fp8 import RISE, Fp8Inputs, scalar
+from peer_rules import Refused, cudnn_text
 
 
 def one_line(error):
@@ -93,6 +94,104 @@ class Fa3(RowsFirst):
     def as_heads(self, output):
         s = self.shape
         return super().as_heads(output.reshape(s["batch"], s["seq_q"], s["heads_q"], -1))
+
+
+class CuDnnFp8(Arm):
+    """cuDNN's attention in E4M3, by its own front end, since PyTorch has no way to it.
+
+    Quantising is not timed. A call reads codes and scales, and writes codes of E4M3: on Hopper
+    cuDNN 9.19 writes nothing else, and aligns a causal mask in FP8 to the top left alone.
+    peer_fp8.py says how it is judged, and what differs from our FP8 variants.
+    """
+
+    # cuDNN 9.19 documents multiples of 16 up to 256 on Hopper; our problems have these.
+    HEAD_DIMS = (64, 128, 256)
+    SCALARS = ("descale_q", "descale_k", "descale_v", "descale_s", "scale_s", "scale_o")
+
+    @classmethod
+    def load(cls, torch):
+        try:
+            cudnn = importlib.import_module("cudnn")
+            return cudnn, cudnn.create_handle()
+        except Exception as error:  # of the package, or of the library that it looks for
+            raise Refused(f"cudnn can't be loaded: {one_line(error)}; it is the package "
+                          "nvidia-cudnn-frontend") from error
+
+    @classmethod
+    def versions(cls, torch):
+        try:
+            number = importlib.import_module("cudnn").backend_version()
+        except Exception:  # load() says why
+            return []
+        return [*version_of("nvidia-cudnn-frontend"), cudnn_text(number)]
+
+    @classmethod
+    def why_not(cls, shape):
+        if shape["dtype"] != "fp16":
+            return "it is compared with FP8 variants, whose problems are in fp16"
+        if shape["head_dim"] not in cls.HEAD_DIMS:
+            return f"it takes head_dim {', '.join(map(str, cls.HEAD_DIMS))}"
+        return super().why_not(shape)
+
+    def begin(self):
+        cudnn, handle = self.library
+        kind, s = cudnn.data_type, self.shape
+        self._on_this_stream()
+        plan = cudnn.pygraph(io_data_type=kind.FP8_E4M3, intermediate_data_type=kind.FLOAT,
+                             compute_data_type=kind.FLOAT, handle=handle)
+
+        def layout(heads, rows):  # as tensors lie: (batch, heads, rows, head_dim)
+            return ([s["batch"], heads, rows, s["head_dim"]],
+                    [heads * rows * s["head_dim"], rows * s["head_dim"], s["head_dim"], 1])
+
+        def tensor(name, layout, data_type):
+            return plan.tensor(name=name, dim=layout[0], stride=layout[1], data_type=data_type)
+
+        one, of_q = ([1] * 4, [1] * 4), layout(s["heads_q"], s["seq_q"])
+        of_kv = layout(s["heads_kv"], s["seq_kv"])
+        taken = {name: tensor(name, lies, kind.FP8_E4M3)
+                 for name, lies in (("q", of_q), ("k", of_kv), ("v", of_kv))}
+        taken |= {name: tensor(name, one, kind.FLOAT) for name in self.SCALARS}
+        out, _, *largest = plan.sdpa_fp8(**taken, attn_scale=softmax_scale(s), use_causal_mask=s["causal"],
+                                         generate_stats=False)
+        out.set_output(True).set_dim(of_q[0]).set_stride(of_q[1]).set_data_type(kind.FP8_E4M3)
+        for unread in largest:  # of P and O, which training takes its next scales from
+            unread.set_output(False).set_dim(one[0]).set_stride(one[1]).set_data_type(kind.FLOAT)
+        plan.build([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+        self._plan, self._taken, self._out = plan, taken, out
+        self._workspace = self.torch.empty((max(1, plan.get_workspace_size()),), dtype=self.torch.uint8,
+                                           device="cuda")
+
+    def lay_out(self):
+        self._fp8 = Fp8Inputs(self._inputs)
+        scales = {"descale_s": scalar(self.torch, 1.0 / RISE)[0], "scale_s": scalar(self.torch, RISE)[0],
+                  "scale_o": self._fp8.scale}
+        return [self._call_of(q, k, v, scales) for q, k, v in self._fp8.sets]
+
+    def _call_of(self, q, k, v, scales):
+        """The buffers of a call by cuDNN's tensors, and that which it writes."""
+        values = {"q": q.codes, "k": k.codes, "v": v.codes, "descale_q": q.descale,
+                  "descale_k": k.descale, "descale_v": v.descale, **scales}
+        out = self.torch.empty(q.codes.shape, dtype=self.torch.float8_e4m3fn, device="cuda")
+        return {**{self._taken[name]: value for name, value in values.items()}, self._out: out}, out
+
+    def attend(self, buffers, out):
+        self._on_this_stream()
+        self._plan.execute(buffers, self._workspace, handle=self.library[1])
+        return out
+
+    def _on_this_stream(self):
+        cudnn, handle = self.library
+        cudnn.set_stream(handle, self.torch.cuda.current_stream().cuda_stream)
+
+    def references(self):
+        return self._fp8.references
+
+    def as_heads(self, output):
+        return output.float() * self._fp8.unit
+
+    def judged(self, errors):
+        return self._fp8.judged(errors)
 
 
 class Fa4(RowsFirst):
@@ -186,5 +285,5 @@ class TritonTutorial(Arm):
 
 
 PEERS = {"flash": Flash, "cudnn": CuDnn, "efficient": Efficient, "math": Math, "fa3": Fa3, "fa4": Fa4,
-         "flex": Flex, "triton": TritonTutorial}
+         "flex": Flex, "triton": TritonTutorial, "cudnn_fp8": CuDnnFp8}
 UNASKED = ("flash", "cudnn", "efficient", "math")  # PyTorch's own, which need nothing more

@@ -9,6 +9,8 @@ import re
 
 # A dtype's name in PyTorch, explicit bits of its mantissa, exponent of its smallest normal number.
 DTYPES = {"fp16": ("float16", 10, -14), "bf16": ("bfloat16", 7, -126)}
+# What a peer may write besides them. No problem is of it.
+FORMATS = {**DTYPES, "e4m3": ("float8_e4m3fn", 3, -6)}
 
 # Replays of an arm before its first sample: the clocks of an idle GPU are low, and at
 # the power limit they take longer to stand. As long as in our own worker (kWarmUp and
@@ -56,21 +58,22 @@ def peer_order(seed, process, shape_name, names):
 
 def half_ulp(value, dtype="fp16"):
     """Half the distance between numbers of a dtype at |value|."""
-    _, mantissa_bits, least = DTYPES[dtype]
+    _, mantissa_bits, least = FORMATS[dtype]
     # Below the smallest normal number the spacing stays.
     exponent = max(math.frexp(abs(value))[1] - 1, least) if value else least
     return 0.5 * math.ldexp(1.0, exponent - mantissa_bits)
 
 
-def judge(shape_name, errors, dtype="fp16"):
+def judge(shape_name, errors, dtype="fp16", unit=1.0):
     """A check's line from the errors of each input set: the worst set speaks.
 
     errors: dicts of max_err, mean_err (of the output against the reference),
     naive_max_err, naive_mean_err (of the same formula in the dtype) and max_ref.
+    dtype: of the output, whose numbers are times `unit`.
     """
     checks = []
     for e in errors:
-        max_limit = 2.0 * e["naive_max_err"] + half_ulp(e["max_ref"], dtype)
+        max_limit = 2.0 * e["naive_max_err"] + unit * half_ulp(e["max_ref"] / unit, dtype)
         mean_limit = 1.5 * e["naive_mean_err"]
         # A NaN compares false, and so fails.
         correct = e["max_err"] <= max_limit and e["mean_err"] <= mean_limit

@@ -42,9 +42,10 @@ Peers that are no part of PyTorch's SDPA, each optional (peer_libraries.py):
   fa4     FlashAttention-4: the package flash-attn-4
   flex    flex_attention() of PyTorch, compiled with max-autotune
   triton  Triton's tutorial on fused attention: WARPLEDGER_TRITON_TUTORIAL names its file
+  cudnn_fp8  cuDNN's attention in E4M3, for fp16 shapes: the package nvidia-cudnn-frontend
 
 A peer is checked before it is timed, on the outputs of the very graph that is
-timed, by the rule that our kernels must pass. One that refuses a shape, or fails
+timed, by the rule that our kernels must pass; an FP8 peer by that of our FP8 kernels. One that refuses a shape, or fails
 the check, is reported and not timed.
 
 Errors: without PyTorch or a GPU, one line says so with available=false, and the
