@@ -104,6 +104,7 @@ study() {
   return $((status == 77 ? 0 : status))
 }
 run study_gpu_test study
+run profile_gpu_test module 300 ablations/subjects/sdpa/profile_gpu_test.py
 run compare_gpu_test module 900 ablations/subjects/python/compare_gpu_test.py
 # The rest times nothing.
 started=()

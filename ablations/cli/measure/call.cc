@@ -47,8 +47,13 @@ absl::StatusOr<int> CallOnce(const CallFlags& flags) {
   }
   RETURN_IF_ERROR(variant->Prepare());
   RETURN_IF_ERROR(bench->BeforeVariant(variant.get()));
-  // The first call loads the code and warms the L2.
-  RETURN_IF_ERROR(variant->Call(0, nullptr));
+  // Loads the code and raises its limits; counters are of a right result alone.
+  ASSIGN_OR_RETURN(const ablations::Check check, variant->CheckCall());
+  if (!check.correct) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the result of ", *flags.variant, " is wrong: ", check.reason));
+  }
+  RETURN_IF_ERROR(variant->Call(0, nullptr));  // warms the L2
   RETURN_IF_ERROR(device.machine->MarkForProfiler(true));
   RETURN_IF_ERROR(variant->Call(0, nullptr));
   RETURN_IF_ERROR(device.machine->MarkForProfiler(false));

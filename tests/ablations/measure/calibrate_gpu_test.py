@@ -41,7 +41,8 @@ class CalibrateTest(unittest.TestCase):
     def test_replays_of_another_length_are_refused(self):
         written = json.loads((self.record / "run.json").read_text(encoding="utf-8"))
         self.assertEqual((written["replay_us"], written["max_launches"]), (1000, 256))
-        self.assertIn("its --replay_us differs", warpledger(*self.calibrate, "--replay_us=500").stderr)
+        self.assertIn("replay_us was '1000.0', now is '500.0'",
+                      warpledger(*self.calibrate, "--replay_us=500").stderr)
 
     def test_its_record_is_judged_in_families_of_the_size_asked_for(self):
         judged = warpledger("judge", f"--record={self.record}")
