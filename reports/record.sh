@@ -39,6 +39,7 @@ readonly kSquare=b2_h8_s256_d64,b1_h8_s512_d64,long
 readonly kLargest=fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal,fa3_d256_s8192_full,fa3_d256_s8192_causal
 # Each contender alone (reports/decisions/0045). FlashAttention-3's library is what WARPLEDGER_FA3
 # names, and FlashAttention-4 is the package flash-attn-4; where one is missing, the record says so.
+# cudnn_fp8 is the package nvidia-cudnn-frontend.
 readonly kAlone="--alone --peers=cudnn,fa3,fa4"
 readonly kFlash2=fa3_d64_s2048_full,fa3_d64_s2048_causal,fa3_d64_s8192_full,fa3_d64_s8192_causal
 # Without the one whose slowest kernel takes over a second a call.
@@ -60,10 +61,11 @@ hopper_leave_one_out|hopper_leave_one_out|$kLargest|--blocks=6
 hopper_d64|hopper_d64|$(lengths 64)|--peers=flash,cudnn --processes=8 --blocks=4
 hopper_d128|hopper_d128|$(lengths 128)|--peers=flash,cudnn --processes=8 --blocks=4
 hopper_d256|hopper_d256|$(lengths 256)|--peers=flash,cudnn --processes=8 --blocks=4
-alone_d64|fastest_d64|$(lengths 64),long|$kAlone
-alone_d128|fastest_d128|$(lengths 128),gqa_prefill|$kAlone
-alone_d128_bf16|fastest_d128_bf16|$(lengths 128 "" _bf16)|$kAlone
-alone_d256|fastest_d256|$(lengths 256)|$kAlone
+alone_d64|fastest_d64|$(lengths 64 "512 2048 8192"),long|$kAlone
+alone_d128|fastest_d128|$(lengths 128 "512 2048 8192"),gqa_prefill|$kAlone
+alone_d128_bf16|fastest_d128_bf16|$(lengths 128 "512 2048 8192" _bf16)|$kAlone
+alone_d256|fastest_d256|$(lengths 256 "512 2048 8192")|$kAlone
+alone_fp8_d128|fastest_fp8_d128|$(lengths 128 "512 2048 8192")|--alone --peers=cudnn_fp8
 alone_hopper_d128|hopper_d128|$(lengths 128 "2048 8192")|--alone --peers=off
 hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --processes=8 --blocks=4
 hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --processes=8 --blocks=4
