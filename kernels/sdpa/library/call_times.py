@@ -401,8 +401,9 @@ def main():
     rows = {"few": run_few, "varlen": run_varlen, "host": run_host}[args.mode](args, contenders)
     if args.out:
         with open(args.out, "w", encoding="utf-8") as file:
-            json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "mode": args.mode,
-                       "seed": args.seed, "rows": rows}, file, indent=1)
+            board = str(getattr(torch.cuda.get_device_properties(0), "uuid", ""))  # older PyTorch doesn't tell
+            json.dump({"gpu": torch.cuda.get_device_name(), "uuid": board, "torch": torch.__version__,
+                       "mode": args.mode, "seed": args.seed, "rows": rows}, file, indent=1)
     return 0
 
 
