@@ -44,7 +44,7 @@ def figures(summary):
     """{name: function without arguments that returns the figure}, in drawing order."""
     if isinstance(summary, ProfileSummary):
         out = {}
-        if any(launch["flop_per_s"] for launch in summary.launches):
+        if summary.ceilings and any(launch["flop_per_s"] for launch in summary.launches):
             out["profile_roofline"] = lambda: roofline.draw(summary)
         for shape in summary.shape_names():
             out[f"profile_stalls_{shape}"] = lambda shape=shape: stalls.draw(summary, shape)

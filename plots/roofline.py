@@ -65,6 +65,8 @@ def draw(summary):
               if launch["flop_per_s"] and launch["flop_per_l2_byte"]]
     if not points:
         raise SummaryError("no profiled kernel was timed, so there is no roofline to draw")
+    if not summary.ceilings:
+        raise SummaryError("no microbenchmarks are recorded beside this record, so there are no roofs to draw")
     compute = {name: rate for name, (rate, of) in summary.ceilings.items() if of == "flop"}
     bandwidth = {name: rate for name, (rate, of) in summary.ceilings.items()
                  if of == "bytes" and name == "L2"}

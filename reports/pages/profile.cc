@@ -416,10 +416,10 @@ std::string RenderProfileReport(const ProfileSummary& read, const RenderOptions&
     Append(&out, "\n", Code(shape), ":\n\n", BottleneckTable(page, shape));
   }
   out += "\n## Roofline\n\n";
-  if (page.AnyTimed()) Append(&out, "![Roofline](", prefix, "profile_roofline.svg)\n\n");
   if (summary.ceilings.empty()) {
     out += "No microbenchmarks are recorded beside this record, so there are no roofs.\n";
   } else {
+    if (page.AnyTimed()) Append(&out, "![Roofline](", prefix, "profile_roofline.svg)\n\n");
     Append(
         &out, "Roofs are measured; rates per clock are converted at the maximum clock, ",
         FormatSignificant(summary.gpu.max_sm_clock_mhz, 4), " MHz:\n\n", CeilingTable(page),

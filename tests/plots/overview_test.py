@@ -158,6 +158,13 @@ class OverviewTest(FigureTest):
             launch["variant"] = long
         self.assert_readable(roofline.draw(ProfileSummary(data)))
 
+    def test_without_roofs_there_is_no_roofline_but_there_are_stalls(self):
+        summary = ProfileSummary(profiles() | {"ceilings": []})
+        with self.assertRaisesRegex(SummaryError, "there are no roofs to draw"):
+            roofline.draw(summary)
+        self.assertEqual(list(render.figures(summary)),
+                         ["profile_stalls_mission_b", "profile_stalls_long"])
+
     def test_without_times_there_is_no_roofline_but_there_are_stalls(self):
         data = profiles()
         for launch in data["profiles"]:

@@ -164,6 +164,13 @@ TEST(ProfileReport, HoldsAKernelWithoutTensorInstructionsToTheRoofOfFp32) {
   EXPECT_THAT(page, HasSubstr("it reaches 25.0% of the measured peak of fp32 FMA"));
 }
 
+TEST(ProfileReport, ShowsNoPictureOfRoofsWhereThereAreNone) {
+  ProfileSummary summary = Example();
+  summary.ceilings.clear();
+  EXPECT_THAT(Page(summary), ::testing::Not(HasSubstr("profile_roofline.svg")));
+  EXPECT_THAT(Page(summary), HasSubstr("so there are no roofs."));
+}
+
 TEST(ProfileReport, ShowsNoPictureUnderTheRoofsWhereNoKernelWasTimed) {
   ProfileSummary summary = Example();
   EXPECT_THAT(Page(summary), HasSubstr("profile_roofline.svg"));
