@@ -3,7 +3,6 @@
 
 import json
 import shutil
-import subprocess
 import unittest
 
 from fixture import FolderTest, needs_gpu, warpledger
@@ -14,17 +13,13 @@ VARIANTS = ("hopper_end", "hopper_small:kv_warpgroups", "hopper:mma_end", "minim
 NCU = shutil.which("ncu") or shutil.which("/usr/local/cuda/bin/ncu")
 
 
-def may_count():
-    """Whether this user may read counters: a driver's setting forbids it to all but root."""
-    done = subprocess.run([NCU, "--metrics", "sm__cycles_elapsed.max", "true"], capture_output=True, text=True, check=False)
-    return "ERR_NVGPUCTRPERM" not in done.stdout + done.stderr
-
-
-@unittest.skipUnless(NCU and may_count(), "Nsight Compute is missing, or may read no counters")
+@unittest.skipUnless(NCU, "Nsight Compute is missing")
 class ProfileTest(FolderTest):
     def test_a_kernel_of_each_family_has_counters(self):
         done = warpledger("profile", "--shapes=b1_h8_s512_d64", f"--variants={','.join(VARIANTS)}",
                           f"--out={self.path / 'record'}")
+        if "ERR_NVGPUCTRPERM" in done.stdout + done.stderr:  # a driver's setting
+            self.skipTest("only root may read counters here")
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = (self.path / "record/profiles.jsonl").read_text(encoding="utf-8").splitlines()
         self.assertEqual(len(lines), len(VARIANTS))
