@@ -46,7 +46,7 @@ struct WgmmaFamily {
       for (const ToggleField other :
            {&Config::kv_multicast, &Config::wgmma_fp8, &Config::wgmma_cp_async,
             &Config::wgmma_inline_loads, &Config::wgmma_pack_heads, &Config::wgmma_split_kv,
-            &Config::wgmma_tile_order, &Config::wgmma_dependent_launch}) {
+            &Config::wgmma_tile_order, &Config::wgmma_dependent_launch, &Config::wgmma_keep_kv}) {
         if (c.*other == 0) continue;
         return Excluded("varlen", ToggleId(other), "it counts on one length for all");
       }
@@ -87,7 +87,14 @@ struct WgmmaFamily {
     if (c.wgmma_q_registers && c.head_dim == 256) {
       return Excluded(&Config::wgmma_q_registers, head_dim, "O leaves no registers for it");
     }
+    if (c.wgmma_keep_kv && c.head_dim == 256) {
+      return Excluded(&Config::wgmma_keep_kv, head_dim, "shared memory has no room for more tiles");
+    }
     const WgmmaShape shape = WgmmaShapeOf(c);
+    if (c.wgmma_keep_kv && StoresThroughQ(shape)) {
+      return Excluded(&Config::wgmma_keep_kv, ToggleId(&Config::tma_store),
+                      "beside more tiles of keys there is no place for O but Q's");
+    }
     if (c.wgmma_q_registers && StoresThroughQ(shape)) {
       return Excluded(&Config::wgmma_q_registers, ToggleId(&Config::tma_store),
                       "O would leave through a place that is the next tile's");

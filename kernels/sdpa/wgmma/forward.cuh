@@ -73,6 +73,10 @@ class WgmmaConsumer {
       if (Loads()) loader_.Start();
     }
     for (int tile; (tile = queue.template Next<false>()) >= 0;) {
+      if constexpr (kShape.keep_k) {
+        RunHead(HeadWalk<kShape>(p_, queue.Work(tile)), q_phase);
+        continue;
+      }
       const WgmmaWork<kShape> work = queue.Work(tile);
       if constexpr (kShape.split_kv) {
         if (p_.splits > 1 && !work.HasKeys()) {
@@ -144,12 +148,33 @@ class WgmmaConsumer {
     }
   }
 
+  // With keep_k: whether no later tile of queries of this CTA reads tile n of keys.
+  __device__ bool IsLastUse(int n) const { return n >= kept_.tiles; }
+  __device__ void ReleaseK([[maybe_unused]] int n) const {
+    if constexpr (kShape.keep_k) {
+      if (!IsLastUse(n)) return;
+    }
+    ReleaseTile(barriers_.KEmpty(k_.slot));
+  }
+  __device__ void ReleaseV([[maybe_unused]] int n) const {
+    if constexpr (kShape.keep_v) {
+      if (!IsLastUse(n)) return;
+    }
+    ReleaseTile(barriers_.VEmpty(v_.slot));
+  }
+
   // What a tile's scores and its P V are multiplied by.
   struct TileScales {
     float k;
     float v;
   };
   struct NoTileScales {};
+
+  // Of what is kept of a head, the first tiles, which the next tile of queries reads too.
+  struct Kept {
+    int tiles;
+  };
+  struct NothingKept {};
 
   struct Queries {
     uint32_t a[kShape.head_dim / 4];  // of Q K^T, four to 16 columns
@@ -337,7 +362,7 @@ class WgmmaConsumer {
   template <bool kMasked>
   __device__ void Step(Tile& t, const WgmmaWork<kShape>& work, int n) {
     float rescale[2];
-    if constexpr (!kShape.overlap) FinishOutput(t);
+    if constexpr (!kShape.overlap) FinishOutput(t, n + 1);
     const auto before = tile_scales_;
     if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile(work, n);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
@@ -351,7 +376,7 @@ class WgmmaConsumer {
     ptx::WgmmaWait<kShape.overlap ? 1 : 0>();
     ptx::PinRegisters(t.scores);
     PassTurn<WgmmaTurns::kScored>();
-    ReleaseTile(barriers_.KEmpty(k_.slot));
+    ReleaseK(n);
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
     if constexpr (kShape.block_scale) t.softmax.ChangeUnits(__fdividef(before.k, tile_scales_.k));
@@ -360,14 +385,14 @@ class WgmmaConsumer {
     if constexpr (kShape.late_wait == 2) {
       rises = t.softmax.Update(t.scores, ScoreScale(), rescale, [&] {
         ptx::OrderBehind(t.softmax.sum[0]);
-        EndOutput(t);
+        EndOutput(t, n + 1);
       });
     } else {
       rises = t.softmax.Update(t.scores, ScoreScale(), rescale);
       if constexpr (kShape.late_wait == 1) {
         ptx::OrderBehind(t.softmax.sum[0] + t.softmax.sum[1]);
       }
-      if constexpr (kShape.overlap) EndOutput(t);
+      if constexpr (kShape.overlap) EndOutput(t, n + 1);
     }
     PassProbabilities(t);
     if (rises) Rescale(t, rescale);
@@ -406,17 +431,17 @@ class WgmmaConsumer {
     ptx::NamedBarrierSync(kEpilogueBarrier + warpgroup_, kWarpgroup);
   }
 
-  // P V of the tile whose probabilities wait, from start to end.
-  __device__ void FinishOutput(Tile& t) {
+  // P V of tile n, whose probabilities wait, from start to end.
+  __device__ void FinishOutput(Tile& t, int n) {
     ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
     StartOutput(t, v_.slot);
-    EndOutput(t);
+    EndOutput(t, n);
     RefillV();
   }
-  __device__ void EndOutput(Tile& t) {
+  __device__ void EndOutput(Tile& t, int n) {
     ptx::WgmmaWait<0>();
     PinOutput(t);
-    ReleaseTile(barriers_.VEmpty(v_.slot));
+    ReleaseV(n);
     v_.Advance();
     AddFresh(t);
   }
@@ -441,6 +466,24 @@ class WgmmaConsumer {
       return score_scale_ * tile_scales_.k;
     } else {
       return score_scale_;
+    }
+  }
+
+  // With keep_k: all tiles of queries of a head, or one.
+  __device__ void RunHead(HeadWalk<kShape> walk, uint32_t& q_phase) {
+#pragma unroll 1
+    for (; !walk.IsDone(); walk.Advance()) {
+      if (kShape.causal && walk.work().kv_tiles == 0) {
+        epilogue_.StoreUnseen(walk.work());
+      } else {
+        kept_.tiles = walk.kept();
+        ptx::MbarrierWait(barriers_.QFull(), q_phase);
+        q_phase ^= 1;
+        RunTile(walk.work());
+        k_.Rewind(kept_.tiles);
+        if constexpr (kShape.keep_v) v_.Rewind(kept_.tiles);
+      }
+      __syncwarp();
     }
   }
 
@@ -478,7 +521,7 @@ class WgmmaConsumer {
     ptx::WgmmaWait<0>();
     ptx::PinRegisters(t.scores);
     PassTurn<WgmmaTurns::kScored>();
-    ReleaseTile(barriers_.KEmpty(k_.slot));
+    ReleaseK(first);
     k_.Advance();
     if (kShape.causal || work.Lengths(p_).seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
     t.softmax.Update(t.scores, ScoreScale(), rescale);
@@ -501,7 +544,7 @@ class WgmmaConsumer {
     // The last product that reads Q is done.
     if constexpr (!StoresThroughQ(kShape) && !kShape.q_registers) Release(barriers_.QEmpty());
 
-    FinishOutput(t);
+    FinishOutput(t, kShape.split_kv ? work.split_begin : 0);
   }
 
   const Params& p_;
@@ -516,7 +559,8 @@ class WgmmaConsumer {
   // Else nothing at all: a member that nobody reads has changed ptxas's choice of registers.
   [[no_unique_address]] std::conditional_t<kShape.block_scale, TileScales, NoTileScales>
       tile_scales_;
-  RingCursor<kShape.stages> k_;
+  [[no_unique_address]] std::conditional_t<kShape.keep_k, Kept, NothingKept> kept_;
+  RingCursor<KStages(kShape)> k_;
   RingCursor<kShape.stages> v_;
 };
 

@@ -93,6 +93,20 @@ cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layou
 }
 
 cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layouts,
+                        const WgmmaShape& shape, WgmmaKeepParams* params, unsigned* ctas) {
+  int sm_count = 0;
+  const cudaError_t error = GetDeviceAttribute(cudaDevAttrMultiProcessorCount, &sm_count);
+  if (error != cudaSuccess) return error;
+  params->tiles_at_once =
+      WgmmaTilesAtOnce(shape, params->query_tiles, params->heads, forward.seq_kv, sm_count);
+  if (params->tiles_at_once > 1) {
+    *ctas = static_cast<unsigned>(std::min(params->heads, sm_count));
+  }
+  if (!shape.tma_store) return cudaSuccess;
+  return PrepareRest(forward, layouts, shape, static_cast<WgmmaStoreParams*>(params), ctas);
+}
+
+cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layouts,
                         const WgmmaShape& shape, WgmmaFp8Params* params, unsigned* ctas) {
   params->q_scales = forward.q_scales;
   params->k_scales = forward.k_scales;
@@ -272,6 +286,8 @@ cudaError_t LaunchWgmma(const KernelInstance& instance, const ForwardParams& for
     case WgmmaParamsKind::kVarlen:  // its plan lies in the caller's memory
       return memory == nullptr ? cudaErrorInvalidValue
                                : LaunchWgmmaVarlen(instance, forward, *memory, stream);
+    case WgmmaParamsKind::kKeep:
+      return LaunchWith<WgmmaKeepParams>(instance, shape, forward, memory, stream);
     case WgmmaParamsKind::kStore:
       return LaunchWith<WgmmaStoreParams>(instance, shape, forward, memory, stream);
     case WgmmaParamsKind::kCopy:

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/sdpa/shared/wgmma_params.h"
 #include "kernels/sdpa/wgmma/shape.h"
@@ -20,6 +19,11 @@ namespace warpledger::sdpa {
 // Apart, so that the other kernels' parameters stay short.
 struct WgmmaStoreParams : WgmmaParams {
   CUtensorMap o_map;
+};
+
+// Where a head's K stays for all its tiles of queries. O's map is filled in if the kernel takes it.
+struct WgmmaKeepParams : WgmmaStoreParams {
+  int tiles_at_once = 1;  // of queries of a head, that a CTA takes with one copy of K
 };
 
 // Where sequences lie one behind another: their blocks of queries, as the plan lists them. The maps
@@ -68,26 +72,32 @@ struct WgmmaDecodeParams : WgmmaParams {
 };
 
 // Which of these a kernel takes.
-enum class WgmmaParamsKind { kPlain, kStore, kVarlen, kFp8, kCopy, kDecode };
+enum class WgmmaParamsKind { kPlain, kStore, kKeep, kVarlen, kFp8, kCopy, kDecode };
 constexpr WgmmaParamsKind ParamsKindOf(const WgmmaShape& shape) {
   return shape.fp8                            ? WgmmaParamsKind::kFp8
          : shape.varlen                       ? WgmmaParamsKind::kVarlen
+         : shape.keep_k                       ? WgmmaParamsKind::kKeep
          : shape.tma_store                    ? WgmmaParamsKind::kStore
          : shape.cp_async                     ? WgmmaParamsKind::kCopy
          : shape.pack_heads || shape.split_kv ? WgmmaParamsKind::kDecode
                                               : WgmmaParamsKind::kPlain;
 }
 
-template <WgmmaShape kShape, WgmmaParamsKind kKind = ParamsKindOf(kShape)>
-using WgmmaParamsOf = std::conditional_t<
-    kKind == WgmmaParamsKind::kFp8, WgmmaFp8Params,
-    std::conditional_t<
-        kKind == WgmmaParamsKind::kVarlen, WgmmaVarlenParams,
-        std::conditional_t<
-            kKind == WgmmaParamsKind::kStore, WgmmaStoreParams,
-            std::conditional_t<kKind == WgmmaParamsKind::kCopy, WgmmaCopyParams,
-                               std::conditional_t<kKind == WgmmaParamsKind::kDecode,
-                                                  WgmmaDecodeParams, WgmmaParams>>>>>;
+template <WgmmaParamsKind>
+struct WgmmaParamsOfKind {
+  using Type = WgmmaParams;
+};
+// clang-format off
+template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kStore> { using Type = WgmmaStoreParams; };
+template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kKeep> { using Type = WgmmaKeepParams; };
+template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kVarlen> { using Type = WgmmaVarlenParams; };
+template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kFp8> { using Type = WgmmaFp8Params; };
+template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kCopy> { using Type = WgmmaCopyParams; };
+template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kDecode> { using Type = WgmmaDecodeParams; };
+// clang-format on
+
+template <WgmmaShape kShape>
+using WgmmaParamsOf = typename WgmmaParamsOfKind<ParamsKindOf(kShape)>::Type;
 
 // --- An instance's own global memory: what outlives a CTA. Counters are 0 between launches ---
 

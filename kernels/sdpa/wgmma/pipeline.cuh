@@ -37,10 +37,10 @@ struct WgmmaBarriers {
   __device__ uint32_t QFull() const { return base; }
   __device__ uint32_t QEmpty() const { return base + 8; }
   __device__ uint32_t KFull(int slot) const { return base + 16 + 8 * slot; }
-  __device__ uint32_t KEmpty(int slot) const { return KFull(slot) + 8 * kShape.stages; }
-  __device__ uint32_t VFull(int slot) const { return KFull(slot) + 16 * kShape.stages; }
-  __device__ uint32_t VEmpty(int slot) const { return KFull(slot) + 24 * kShape.stages; }
-  __device__ uint32_t WorkFull(int slot) const { return KFull(slot) + 32 * kShape.stages; }
+  __device__ uint32_t KEmpty(int slot) const { return KFull(slot) + 8 * KStages(kShape); }
+  __device__ uint32_t VFull(int slot) const { return KFull(slot) + 16 * KStages(kShape); }
+  __device__ uint32_t VEmpty(int slot) const { return VFull(slot) + 8 * kShape.stages; }
+  __device__ uint32_t WorkFull(int slot) const { return VFull(slot) + 16 * kShape.stages; }
   __device__ uint32_t WorkEmpty(int slot) const { return WorkFull(slot) + 8 * kWorkSlots; }
   __device__ uint32_t WorkTile(int slot) const {
     if constexpr (kShape.varlen) return WorkFull(2 * kWorkSlots) + kPackedWorkBytes * slot;
@@ -64,9 +64,10 @@ struct WgmmaBarriers {
     ptx::MbarrierInit(QFull(), 1);
     ptx::MbarrierInit(QEmpty(), kConsumerWarps);
 #pragma unroll 1
-    for (int i = 0; i < kShape.stages; ++i) {
+    for (int i = 0; i < KStages(kShape); ++i) {
       ptx::MbarrierInit(KFull(i), kFillers);
       ptx::MbarrierInit(KEmpty(i), kReaders);
+      if (KStages(kShape) > kShape.stages && i >= kShape.stages) continue;
       ptx::MbarrierInit(VFull(i), kShape.fp8 ? kTransposingWarps : kFillers);
       ptx::MbarrierInit(VEmpty(i), kReaders);
       if constexpr (kShape.fp8) {
@@ -93,6 +94,14 @@ struct RingCursor {
   __device__ void Advance() {
     if (++slot == kSlots) {
       slot = 0;
+      phase ^= 1;
+    }
+  }
+  // Back to the first of the last `places`, at most kSlots.
+  __device__ void Rewind(int places) {
+    slot -= places;
+    if (slot < 0) {
+      slot += kSlots;
       phase ^= 1;
     }
   }

@@ -61,6 +61,15 @@ constexpr bool WgmmaSharesInCluster(int tiles, int query_tiles, int splits, int 
   return query_tiles == 1 && over_pairs <= kPortableCluster && over_pairs <= splits;
 }
 
+// With keep_k, tiles of queries that a CTA takes with one copy of K: all of a head, if its tiles of
+// keys fit into the ring and heads are many enough that few SMs wait in the last round.
+constexpr int WgmmaTilesAtOnce(const WgmmaShape& s, int query_tiles, int heads, int seq_kv,
+                               int sm_count) {
+  if (!s.keep_k || seq_kv > KStages(s) * s.tile_n) return 1;
+  const int rounds = (heads + sm_count - 1) / sm_count;
+  return int64_t{8} * heads >= int64_t{7} * rounds * sm_count ? query_tiles : 1;
+}
+
 // Heads whose tiles are handed out together: as many as have K and V of half of an H200's 60 MB
 // of L2 between them, so that those are read from there; at least all that share a K and V.
 //   kv_bytes: of a head's K and V

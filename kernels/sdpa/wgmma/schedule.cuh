@@ -165,9 +165,10 @@ struct PackedWork {
   }
 };
 
-// A number of the queue stands for a block per CTA of a cluster.
+// A number of the queue stands for a block per CTA of a cluster, or for all of a head.
 template <WgmmaShape kShape>
-__device__ int BlocksPerHead(const WgmmaParams& p) {
+__device__ int BlocksPerHead(const WgmmaParamsOf<kShape>& p) {
+  if constexpr (kShape.keep_k) return p.tiles_at_once > 1 ? 1 : p.query_tiles;
   return (p.query_tiles + kShape.cluster - 1) / kShape.cluster;
 }
 
@@ -211,6 +212,8 @@ __device__ WgmmaWork<kShape> DecodeWork(const WgmmaParamsOf<kShape>& p, int tile
     const int rank = tile - w.head * blocks;
     block = kBackwards ? blocks - 1 - rank : rank;
   }
+  // The last of those that the CTA takes.
+  if constexpr (kShape.keep_k) block = (block + 1) * p.tiles_at_once - 1;
   int last_row;
   if constexpr (kShape.pack_heads) {
     w.first_row = block * p.positions;
@@ -230,6 +233,43 @@ __device__ WgmmaWork<kShape> DecodeWork(const WgmmaParamsOf<kShape>& p, int tile
   }
   return w;
 }
+
+// With keep_k: the tiles of queries that a CTA takes with one copy of K, from the head's last to
+// its first. Tiles of keys are let go in the order in which they came: under the causal mask each
+// tile of queries reads the first of those that the one before it read.
+template <WgmmaShape kShape>
+class HeadWalk {
+ public:
+  using Params = WgmmaParamsOf<kShape>;
+
+  //   last: the tile that the queue handed out
+  __device__ HeadWalk(const Params& p, const WgmmaWork<kShape>& last)
+      : p_(p), work_(last), left_(p.tiles_at_once), kept_(TilesOfNext()) {}
+
+  __device__ bool IsDone() const { return left_ == 0; }
+  __device__ bool IsAtFirst() const { return left_ == 1; }
+  __device__ const WgmmaWork<kShape>& work() const { return work_; }
+  // Tiles of keys that the next tile of queries reads too: the first ones.
+  __device__ int kept() const { return kept_; }
+  __device__ void Advance() {
+    --left_;
+    work_.first_row -= TileM(kShape);
+    work_.kv_tiles = kept_;
+    kept_ = TilesOfNext();
+  }
+
+ private:
+  __device__ int TilesOfNext() const {
+    if (left_ <= 1) return 0;
+    const int keys = max(work_.VisibleKeys(p_, work_.first_row - 1), 0);
+    return (keys + kShape.tile_n - 1) / kShape.tile_n;
+  }
+
+  const Params& p_;
+  WgmmaWork<kShape> work_;
+  int left_;  // with this one
+  int kept_;
+};
 
 // The work slot of the tile that a queue returned last, or is to return next, and with packed
 // sequences the tile, which its number alone does not say.

@@ -66,6 +66,9 @@ struct WgmmaShape {
   bool cluster_join = false;      // whose parts of O they join as a cluster
   bool dependent_launch = false;  // the kernel begins beside the end of the one before
   bool varlen = false;            // a block is of the sequence that the plan says (varlen/)
+  bool keep_k = false;            // K stays in shared memory for all tiles of queries of a head,
+  bool keep_v = false;            // and so does V
+  int k_stages = 0;               // with keep_k alone: K's tiles in shared memory; V's are `stages`
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
 };
@@ -114,6 +117,7 @@ constexpr WgmmaTile WgmmaTileOf(int level, bool all_consumers, int head_dim) {
   }
 }
 
+constexpr int KStages(const WgmmaShape& s) { return s.k_stages > 0 ? s.k_stages : s.stages; }
 constexpr int TileM(const WgmmaShape& s) { return s.consumers * kRowsPerConsumer; }
 constexpr int Threads(const WgmmaShape& s) {
   return (s.consumers + (s.inline_loads ? 0 : 1)) * kWarpgroup;
@@ -145,8 +149,8 @@ inline constexpr int kPackedWorkBytes = 32;
 // 16-bit elements, or 128 8-bit ones.
 struct WgmmaSmem {
   int q = 0;         // (head_dim / C, tile_m, C), swizzled
-  int k = 0;         // (stages, head_dim / C, tile_n, C), swizzled
-  int v = 0;         // as k; with fp8 transposed: (stages, ceil(tile_n / C), head_dim, C)
+  int k = 0;         // (KStages, head_dim / C, tile_n, C), swizzled
+  int v = 0;         // as k, stages; with fp8 transposed: (stages, ceil(tile_n / C), head_dim, C)
   int raw = 0;       // with fp8: V as it came, as k
   int p = 0;         // (consumers, ceil(tile_n / 64), 64, 64), swizzled; if p_smem
   int o = 0;         // (head_dim / 64, tile_m, 64), swizzled: O on the way out, in a place of its
@@ -168,20 +172,30 @@ constexpr WgmmaSmem MakeSmem(const WgmmaShape& s) {
   m.kv_bytes = s.tile_n * s.head_dim * ElementBytes(s);
   m.v_bytes = s.fp8 ? (s.tile_n + columns - 1) / columns * s.head_dim * kSwizzleBytes : m.kv_bytes;
   m.k = m.q + m.q_bytes;
-  m.v = m.k + s.stages * m.kv_bytes;
+  m.v = m.k + KStages(s) * m.kv_bytes;
   m.raw = m.v + s.stages * m.v_bytes;
   m.p = m.raw + (s.fp8 ? s.stages * m.kv_bytes : 0);
   const int p_blocks = (s.tile_n + kSwizzleColumns - 1) / kSwizzleColumns;
   m.p_bytes = s.p_smem ? p_blocks * kRowsPerConsumer * kSwizzleColumns * 2 : 0;
   const int tiles_end = m.p + s.consumers * m.p_bytes;
-  const int barriers_per_stage = s.fp8 ? 6 : 4;
+  const int barriers_per_stage = s.fp8 ? 4 : 2;  // of V's
   const int slot_words = 2 + (s.varlen ? kPackedWorkBytes / 8 : 1);
-  const int others = (2 + barriers_per_stage * s.stages + slot_words * kWorkSlots) * 8 + 1024;
+  const int words =
+      2 + 2 * KStages(s) + barriers_per_stage * s.stages + slot_words * kWorkSlots;
+  const int others = words * 8 + 1024;
   const bool apart = s.tma_store && tiles_end + m.o_bytes + others <= kMaxCtaSmemBytes;
   m.o = apart ? tiles_end : m.q;
   m.barriers = apart ? m.o + m.o_bytes : tiles_end;
   m.bytes = m.barriers + others;
   return m;
+}
+
+// What is kept has as many stages as shared memory has room for.
+constexpr int MostStages(WgmmaShape s) {
+  int& kept = s.keep_v ? s.stages : s.k_stages;
+  for (kept = s.stages + 1; MakeSmem(s).bytes <= kMaxCtaSmemBytes; ++kept) {
+  }
+  return kept - 1;
 }
 
 // Where a cluster joins, each CTA leaves its rows of O and their statistics, 8 bytes a row, in the
@@ -241,6 +255,11 @@ constexpr WgmmaShape WgmmaShapeOf(const Config& c) {
   s.cluster_join = c.wgmma_cluster_join != 0;
   s.dependent_launch = c.wgmma_dependent_launch != 0;
   s.varlen = c.varlen;
+  if (c.wgmma_keep_kv) {
+    s.keep_k = true;
+    s.keep_v = s.head_dim == 64;  // at 128 K alone fits
+    (s.keep_v ? s.stages : s.k_stages) = MostStages(s);
+  }
   s.p_smem = c.wgmma_p_smem != 0;
   if (s.p_smem) {
     // P's place is taken from keys at head_dim 256, where there is no other; else from the

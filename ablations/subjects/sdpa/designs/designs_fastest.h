@@ -58,8 +58,17 @@ inline std::vector<Design> FastestDesigns() {
       const std::string id(sdpa::ToggleId(kQ));
       design.arms.push_back({of + "+" + id + "=0", other, "without", id, of});
     }
+    if (design.head_dims.front() == 64) {
+      AddStep(last + "+keep_kv", {&sdpa::Config::wgmma_keep_kv, 1}, last, &design);
+    }
     if (design.head_dims.front() == 128) {
       AddStep(base + "+ping_pong", {&sdpa::Config::ping_pong, 1}, base, &design);
+      // Beside more tiles of K there is no place for O's way out.
+      sdpa::Config from_registers = design.arms.front().config;
+      from_registers.tma_store = 0;
+      const std::string stores = base + "+tma_store=0";
+      design.arms.push_back({stores, from_registers});
+      AddStep(stores + "+keep_kv", {&sdpa::Config::wgmma_keep_kv, 1}, stores, &design);
     }
     if (design.head_dims.front() == 256) {
       sdpa::Config no_turns = design.arms.front().config;

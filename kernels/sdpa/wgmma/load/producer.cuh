@@ -31,6 +31,12 @@ class WgmmaProducer {
     TileQueue<kShape> queue(p_, barriers_);
     for (int tile; (tile = queue.template Next<true>()) >= 0;) {
       const WgmmaWork<kShape> work = queue.Work(tile);
+      if constexpr (kShape.keep_k) {
+        if (p_.tiles_at_once > 1) {
+          LoadHead(HeadWalk<kShape>(p_, work), queue, q_phase);
+          continue;
+        }
+      }
       if constexpr (kShape.split_kv) {
         if (!work.HasKeys()) break;
       }
@@ -57,6 +63,24 @@ class WgmmaProducer {
 
  private:
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
+
+  // K of a head once, as its last tile of queries needs it, and V unless each tile does; Q of all
+  // its tiles, from the last to the first.
+  __device__ void LoadHead(HeadWalk<kShape> walk, TileQueue<kShape>& queue, uint32_t& q_phase) {
+    const int kv_head = walk.work().KvHead(p_);
+    if (walk.work().kv_tiles > 0) LoadK(walk.work(), walk.work().kv_tiles - 1, kv_head);
+    for (bool is_last = true; !walk.IsDone(); walk.Advance(), is_last = false) {
+      const WgmmaWork<kShape>& work = walk.work();
+      if (walk.IsAtFirst()) queue.FetchAhead();
+      if (work.kv_tiles == 0) continue;
+      q_phase ^= 1;
+      LoadQ<kShape>(p_, smem_, barriers_, work, q_phase);
+      for (int n = work.kv_tiles - 1; n >= 0; --n) {
+        if (is_last && n > 0) LoadK(work, n - 1, kv_head);
+        if (is_last || !kShape.keep_v) LoadV(work, n, kv_head);
+      }
+    }
+  }
 
   // This CTA's share of a K or V tile, to all CTAs of the cluster: rows that lie side by
   // side in each block, whole swizzle atoms. A peer's share may arrive before this CTA has
@@ -99,7 +123,7 @@ class WgmmaProducer {
   const WgmmaParamsOf<kShape>& p_;
   const uint32_t smem_;  // base of the tiles
   const Barriers barriers_;
-  RingCursor<kShape.stages> k_;
+  RingCursor<KStages(kShape)> k_;
   RingCursor<kShape.stages> v_;
 };
 

@@ -332,6 +332,15 @@ const Ruling kRulings[] = {
     {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile+tma_store+wgmma_q_registers", 128,
      "wgmma_q_registers without tma_store"},
     {"wgmma+wgmma_q_registers", 64, "wgmma_q_registers needs consumer_warpgroups"},
+    {"wgmma+softmax_overlap+consumer_warpgroups+dynamic_schedule+wgmma_keep_kv", 64, ""},
+    {"wgmma+softmax_overlap+consumer_warpgroups+dynamic_schedule+wgmma_keep_kv", 128, ""},
+    {"wgmma+softmax_overlap+consumer_warpgroups+dynamic_schedule+wgmma_keep_kv", 256,
+     "wgmma_keep_kv without head_dim=256"},
+    {"wgmma+kv_ring_stages+softmax_overlap+consumer_warpgroups+dynamic_schedule+tma_store+"
+     "wgmma_keep_kv",
+     128, "wgmma_keep_kv without tma_store"},
+    {"wgmma+softmax_overlap+consumer_warpgroups+wgmma_keep_kv", 64,
+     "wgmma_keep_kv needs dynamic_schedule"},
     // Half-precision exponentials and the polynomial are for fp16.
     {"wgmma+consumer_warpgroups+wgmma_exp", 128, ""},
     {"wgmma+consumer_warpgroups+wgmma_exp", 128, "wgmma_exp without bf16", false, Dtype::kBf16},

@@ -220,6 +220,73 @@ TEST(EmulatedSchedule, FinishesAGroupOfHeadsBeforeTheNextAndTheLongestTilesFirst
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
+constexpr WgmmaShape KeepKeys(bool causal) {
+  WgmmaShape s = Shape(causal, WgmmaTileOrder::kLongestFirst, 1, Schedule::kFetchAhead);
+  s.stages = 6;
+  s.keep_k = s.keep_v = true;
+  return s;
+}
+
+// A CTA has all tiles of queries of its heads, each tile of keys stands in one slot for all of
+// them, and is let go once, in the order in which it came.
+template <bool kCausal>
+void ExpectKeysOfAHeadKept(int heads, int seq_q, int seq_kv) {
+  constexpr WgmmaShape kShape = KeepKeys(kCausal);
+  auto p = Params<kShape>(heads, heads, seq_q, seq_kv);
+  p.tiles_at_once = WgmmaTilesAtOnce(kShape, p.query_tiles, heads, seq_kv, heads);
+  ASSERT_EQ(p.tiles_at_once, p.query_tiles);
+  int counter = 0;
+  p.next_tile = &counter;
+  std::map<std::pair<int, int>, int> times;  // by head and first row
+  RunQueues<kShape>(
+      p, std::min(heads, 3), false,
+      [&](int, auto& queue, int tile) {
+        HeadWalk<kShape> walk(p, queue.Work(tile));
+        const int all = walk.work().kv_tiles;
+        RingCursor<kShape.stages> ring = {4, 1};
+        std::map<int, std::pair<int, uint32_t>> places;
+        std::vector<int> let_go;
+        for (; !walk.IsDone(); walk.Advance()) {
+          const WgmmaWork<kShape>& work = walk.work();
+          ++times[{work.head, work.first_row}];
+          const int last_row = std::min(work.first_row + TileM(kShape), seq_q) - 1;
+          const int keys = kCausal ? std::clamp(last_row + seq_kv - seq_q + 1, 0, seq_kv) : seq_kv;
+          EXPECT_EQ(work.kv_tiles, (keys + kShape.tile_n - 1) / kShape.tile_n);
+          for (int n = work.kv_tiles - 1; n >= 0; --n) {
+            const auto [place, is_new] = places.emplace(n, std::pair(ring.slot, ring.phase));
+            EXPECT_EQ(place->second, std::pair(ring.slot, ring.phase)) << "tile of keys " << n;
+            if (n >= walk.kept()) let_go.push_back(n);
+            ring.Advance();
+          }
+          ring.Rewind(walk.kept());
+        }
+        std::vector<int> came;
+        for (int n = all - 1; n >= 0; --n) came.push_back(n);
+        EXPECT_EQ(let_go, came);
+      },
+      [](int, int, auto&, int) {});
+  EXPECT_EQ(counter, 0);
+  EXPECT_EQ(times.size(), static_cast<size_t>(heads * p.query_tiles));
+  for (const auto& [block, count] : times) EXPECT_EQ(count, 1) << "row " << block.second;
+}
+
+TEST(EmulatedSchedule, KeepsTheKeysOfAHeadForAllItsTilesOfQueries) {
+  for (const auto& [seq_q, seq_kv] :
+       {std::pair(64, 64), std::pair(330, 330), std::pair(200, 380), std::pair(300, 100)}) {
+    for (const int heads : {1, 7}) {
+      SCOPED_TRACE(testing::Message() << heads << " heads, " << seq_q << " x " << seq_kv);
+      ExpectKeysOfAHeadKept<false>(heads, seq_q, seq_kv);
+      ExpectKeysOfAHeadKept<true>(heads, seq_q, seq_kv);
+    }
+  }
+}
+
+// Where they don't fit, or heads are too few, a CTA has one tile of queries after another.
+TEST(EmulatedSchedule, HandsOutEachBlockOnceWhereKeysAreNotKept) {
+  ExpectEachBlockOnceOfManyProblems<KeepKeys(false)>();
+  ExpectEachBlockOnceOfManyProblems<KeepKeys(true)>();
+}
+
 constexpr WgmmaShape SplitKeys() {
   WgmmaShape s = Shape(true, WgmmaTileOrder::kLongestFirst, 1, Schedule::kTilePerCta);
   s.split_kv = true;

@@ -42,6 +42,25 @@ TEST(WgmmaHeadsInFlight, AreAGroupAtLeastWhereOneFillsMore) {
   EXPECT_EQ(WgmmaHeadsInFlight(kShape, 65536, 4, 2), 2);
 }
 
+TEST(WgmmaTilesAtOnce, AreAHeadsWhereItsKeysFitAndHeadsFillTheGpu) {
+  constexpr WgmmaShape kShape = {.tile_n = 128, .stages = 6, .keep_k = true, .keep_v = true};
+  EXPECT_EQ(WgmmaTilesAtOnce(kShape, 4, 1024, 512, kSms), 4);
+  EXPECT_EQ(WgmmaTilesAtOnce(kShape, 6, 1024, 768, kSms), 6);
+  EXPECT_EQ(WgmmaTilesAtOnce(kShape, 7, 1024, 769, kSms), 1) << "the ring holds 768 keys";
+  EXPECT_EQ(WgmmaTilesAtOnce(kShape, 4, 132, 512, kSms), 4);
+  EXPECT_EQ(WgmmaTilesAtOnce(kShape, 4, 115, 512, kSms), 1) << "17 of 132 SMs would wait";
+  EXPECT_EQ(WgmmaTilesAtOnce(kShape, 4, 140, 512, kSms), 1) << "a second round for eight heads";
+  WgmmaShape k_alone = kShape;
+  k_alone.keep_v = false;
+  k_alone.stages = 2;
+  k_alone.k_stages = 4;
+  EXPECT_EQ(WgmmaTilesAtOnce(k_alone, 4, 1024, 512, kSms), 4);
+  EXPECT_EQ(WgmmaTilesAtOnce(k_alone, 5, 1024, 513, kSms), 1);
+  WgmmaShape without = kShape;
+  without.keep_k = without.keep_v = false;
+  EXPECT_EQ(WgmmaTilesAtOnce(without, 4, 1024, 512, kSms), 1);
+}
+
 TEST(WgmmaSplits, FillTheGpuOnce) {
   EXPECT_EQ(WgmmaSplits(kDecode, 8, 4, 8192, kSms), 16);
   EXPECT_EQ(WgmmaSplits(kDecode, 32, 1, 8192, kSms), 4);

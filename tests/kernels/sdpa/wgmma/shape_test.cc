@@ -73,7 +73,7 @@ TEST(WgmmaSmem, HasNoTwoTilesThatOverlap) {
     EXPECT_EQ(m.q_bytes, TileM(s) * s.head_dim * ElementBytes(s)) << InstanceName(config);
     EXPECT_EQ(m.o_bytes, TileM(s) * s.head_dim * 2) << InstanceName(config);
     EXPECT_GE(m.k, m.q + m.q_bytes) << InstanceName(config);
-    EXPECT_GE(m.v, m.k + s.stages * m.kv_bytes) << InstanceName(config);
+    EXPECT_GE(m.v, m.k + KStages(s) * m.kv_bytes) << InstanceName(config);
     EXPECT_GE(m.v_bytes, m.kv_bytes) << InstanceName(config);
     EXPECT_GE(m.raw, m.v + s.stages * m.v_bytes) << InstanceName(config);
     EXPECT_GE(m.p, m.raw + (s.fp8 ? s.stages * m.kv_bytes : 0)) << InstanceName(config);
@@ -96,6 +96,30 @@ TEST(WgmmaSmem, GivesOAPlaceOfItsOwnWhereItFits) {
   EXPECT_TRUE(StoresThroughQ(WgmmaShapeOf(Specialise(kStore, 256, false))));
   constexpr Config kNone = {.wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1};
   EXPECT_FALSE(StoresThroughQ(WgmmaShapeOf(Specialise(kNone, 256, false))));
+}
+
+TEST(WgmmaShape, KeepsAsManyTilesOfKeysAsFit) {
+  constexpr Config kKeep = {.wgmma = 1,
+                            .kv_ring_stages = 1,
+                            .softmax_overlap = 1,
+                            .consumer_warpgroups = 1,
+                            .dynamic_schedule = 1,
+                            .wgmma_tile = 1,
+                            .wgmma_keep_kv = 1};
+  const WgmmaShape both = WgmmaShapeOf(Specialise(kKeep, 64, false));
+  EXPECT_TRUE(both.keep_k && both.keep_v);
+  EXPECT_EQ(both.stages, 6);
+  EXPECT_EQ(KStages(both), 6);
+  Config wide = kKeep;
+  wide.wgmma_tile = 0;
+  const WgmmaShape k_alone = WgmmaShapeOf(Specialise(wide, 128, false));
+  EXPECT_TRUE(k_alone.keep_k && !k_alone.keep_v);
+  EXPECT_EQ(k_alone.stages, 2);
+  EXPECT_EQ(KStages(k_alone), 4);
+  for (const WgmmaShape& shape : {both, k_alone}) {
+    EXPECT_LE(MakeSmem(shape).bytes, kMaxCtaSmemBytes);
+    EXPECT_GT(MakeSmem(shape).bytes + MakeSmem(shape).kv_bytes, kMaxCtaSmemBytes);
+  }
 }
 
 TEST(WgmmaShape, TakesThePlaceOfPInSharedMemoryFromKeysAtHeadDim256) {
