@@ -180,8 +180,7 @@ constexpr WgmmaSmem MakeSmem(const WgmmaShape& s) {
   const int tiles_end = m.p + s.consumers * m.p_bytes;
   const int barriers_per_stage = s.fp8 ? 4 : 2;  // of V's
   const int slot_words = 2 + (s.varlen ? kPackedWorkBytes / 8 : 1);
-  const int words =
-      2 + 2 * KStages(s) + barriers_per_stage * s.stages + slot_words * kWorkSlots;
+  const int words = 2 + 2 * KStages(s) + barriers_per_stage * s.stages + slot_words * kWorkSlots;
   const int others = words * 8 + 1024;
   const bool apart = s.tma_store && tiles_end + m.o_bytes + others <= kMaxCtaSmemBytes;
   m.o = apart ? tiles_end : m.q;
