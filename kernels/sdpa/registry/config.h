@@ -28,8 +28,9 @@ struct Config {
   int head_dim = 64;                   // every design is compiled for it
   Mask mask = Mask::kAtRunTime;
   Dtype dtype = Dtype::kFp16;
-  bool projected = false;  // Q, K and V come from x, as a product's rows or in the kernel
-  bool varlen = false;     // sequences lie one behind another, and each has a length of its own
+  bool projected = false;      // Q, K and V come from x, as a product's rows or in the kernel
+  bool varlen = false;         // sequences lie one behind another, and each has a length of its own
+  bool scale_strides = false;  // the launch says how far scales of 8-bit Q, K and V lie apart
 
   friend constexpr bool operator==(const Config&, const Config&) = default;
 };

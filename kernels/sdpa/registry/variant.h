@@ -76,9 +76,11 @@ inline std::string CompiledName(const std::string& name) {
   return config ? ConfigName(CompiledPart(*config)) : name;
 }
 
-// "" where it says nothing, "@d128", "@causal", "@d128_bf16_causal", "@projected", "@varlen".
+// "" where it says nothing, "@d128", "@causal", "@d128_bf16_causal", "@projected", "@varlen",
+// "@d128_scale_strides".
 inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtype = Dtype::kFp16,
-                                  bool projected = false, bool varlen = false) {
+                                  bool projected = false, bool varlen = false,
+                                  bool scale_strides = false) {
   std::string suffix;
   const auto add = [&suffix](std::string_view part) {
     suffix.append(suffix.empty() ? "@" : "_").append(part);
@@ -88,6 +90,7 @@ inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtyp
   if (compiled_causal) add("causal");
   if (projected) add("projected");
   if (varlen) add("varlen");
+  if (scale_strides) add("scale_strides");
   return suffix;
 }
 
@@ -102,7 +105,8 @@ inline std::array<std::string, 2> InstanceNames(const std::string& printed, int 
 
 inline std::string InstanceName(const Config& config) {
   return ConfigName(config) + InstanceSuffix(config.head_dim, config.mask == Mask::kCausal,
-                                             config.dtype, config.projected, config.varlen);
+                                             config.dtype, config.projected, config.varlen,
+                                             config.scale_strides);
 }
 
 // File systems allow 255 characters, and the build appends some.

@@ -40,6 +40,10 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
   if (config.varlen && FamilyOf(config) != Family::kWgmma) {
     return Excluded("varlen", FamilyRoot(FamilyOf(config)), "its kernels know one length for all");
   }
+  if (config.scale_strides && !config.wgmma_fp8) {
+    return Excluded("scale_strides", FamilyRoot(FamilyOf(config)),
+                    "16-bit operands have no scales");
+  }
   return AskFamily(config, [&](auto family) { return family.WhyInvalid(config); });
 }
 

@@ -43,6 +43,16 @@ constexpr std::optional<int64_t> FoldedRows(const TensorStrides& strides, int ba
   return strides.batch / strides.row;
 }
 
+// Of 8-bit Q, K and V: fp32 scales from one head, numbered over the whole batch, to the next; 0:
+// all share one.
+struct ScaleStrides {
+  int q_head = 0;
+  int kv_head = 0;
+  bool per_block = false;  // a head of K or V has one for each 128 keys, side by side
+
+  friend constexpr bool operator==(const ScaleStrides&, const ScaleStrides&) = default;
+};
+
 struct TensorLayouts {
   TensorStrides q;
   TensorStrides k;
@@ -52,6 +62,8 @@ struct TensorLayouts {
   // o, and of k and v. Strides of batches count for nothing. 0: there are none.
   int64_t total_q = 0;
   int64_t total_kv = 0;
+  // Where Q, K and V are E4M3; nothing where they have 16 bits.
+  std::optional<ScaleStrides> scales = std::nullopt;
 
   constexpr bool packed() const { return total_q > 0; }
 };

@@ -42,6 +42,7 @@
 #include "kernels/sdpa/wgmma/load/transpose.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
+#include "kernels/sdpa/wgmma/scales.cuh"
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
 #include "kernels/sdpa/wgmma/softmax.cuh"
@@ -163,11 +164,6 @@ class WgmmaConsumer {
     ReleaseTile(barriers_.VEmpty(v_.slot));
   }
 
-  // What a tile's scores and its P V are multiplied by.
-  struct TileScales {
-    float k;
-    float v;
-  };
   struct NoTileScales {};
 
   // Of what is kept of a head, the first tiles, which the next tile of queries reads too.
@@ -364,7 +360,7 @@ class WgmmaConsumer {
     float rescale[2];
     if constexpr (!kShape.overlap) FinishOutput(t, n + 1);
     const auto before = tile_scales_;
-    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile(work, n);
+    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile<kShape>(p_, work, n);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
     StartScores(t, k_.slot);
@@ -446,21 +442,6 @@ class WgmmaConsumer {
     AddFresh(t);
   }
 
-  // In 8 bits scores are in units of Q's and K's scales, outputs in those of V's.
-  __device__ WgmmaScales ScalesOf(const WgmmaWork<kShape>& work) const {
-    if constexpr (kShape.fp8) {
-      const int kv_head = work.head / p_.group_size * (kShape.block_scale ? p_.scale_stride : 1);
-      return {p_.softmax_scale * __ldg(p_.q_scales + work.head) * __ldg(p_.k_scales + kv_head),
-              __ldg(p_.v_scales + kv_head)};
-    } else {
-      return {p_.softmax_scale, 1.0f};
-    }
-  }
-  // Of tile n of keys, in parts of its head's.
-  __device__ TileScales ScalesOfTile(const WgmmaWork<kShape>& work, int n) const {
-    const int at = work.head / p_.group_size * p_.scale_stride + 1 + n;
-    return {__ldg(p_.k_scales + at), __ldg(p_.v_scales + at)};
-  }
   __device__ float ScoreScale() const {
     if constexpr (kShape.block_scale) {
       return score_scale_ * tile_scales_.k;
@@ -491,7 +472,7 @@ class WgmmaConsumer {
     Tile t;
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) t.out[i] = 0.0f;
-    WgmmaScales scales = ScalesOf(work);
+    WgmmaScales scales = ScalesOf<kShape>(p_, work);
     if constexpr (kShape.fp8) score_scale_ = Exp::Scale(scales.score);
     if constexpr (kShape.q_registers) LoadQueries(t);
     RunKeys(t, work, work.kv_tiles - 1);
@@ -513,7 +494,7 @@ class WgmmaConsumer {
   // K/V tiles `first` down to the CTA's first.
   __device__ void RunKeys(Tile& t, const WgmmaWork<kShape>& work, int first) {
     float rescale[2];
-    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile(work, first);
+    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile<kShape>(p_, work, first);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
     StartScores(t, k_.slot);
@@ -557,7 +538,7 @@ class WgmmaConsumer {
   float score_scale_;  // Exp::Scale of what multiplies scores
   // With a scale per tile of keys: of the tile whose scores came last, in parts of the head's.
   // Else nothing at all: a member that nobody reads has changed ptxas's choice of registers.
-  [[no_unique_address]] std::conditional_t<kShape.block_scale, TileScales, NoTileScales>
+  [[no_unique_address]] std::conditional_t<kShape.block_scale, WgmmaTileScales, NoTileScales>
       tile_scales_;
   [[no_unique_address]] std::conditional_t<kShape.keep_k, Kept, NothingKept> kept_;
   RingCursor<KStages(kShape)> k_;
@@ -586,10 +567,11 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
   const uint32_t aligned = (ptx::SharedAddress(raw_smem) + 1023) / 1024 * 1024;
   // In FP8 ptxas keeps the base per lane and moves each descriptor to uniform registers, 16
   // moves and 491 instructions a step instead of 459, unless a shuffle says that lanes agree.
-  // With two levels it then spills 1 to 9 registers beside the causal mask or the polynomial,
-  // so not there.
+  // With two levels it then spills 1 to 9 registers beside the causal mask, the polynomial or
+  // scales per tile with a late wait, so not there.
   constexpr bool kTight =
-      kShape.two_level && (kShape.causal || kShape.exp != ExpMethod::kExpFolded);
+      kShape.two_level && (kShape.causal || kShape.exp != ExpMethod::kExpFolded ||
+                           (kShape.block_scale && kShape.late_wait == 2));
   constexpr bool kSayUniform = kShape.fp8 && !kTight;
   const uint32_t smem = kSayUniform ? __shfl_sync(0xffffffffu, aligned, 0) : aligned;
   const WgmmaBarriers<kShape> barriers = {smem + kSmem.barriers};

@@ -116,6 +116,15 @@ cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layou
   return PrepareRest(forward, layouts, shape, static_cast<WgmmaStoreParams*>(params), ctas);
 }
 
+cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layouts,
+                        const WgmmaShape& shape, WgmmaScaledParams* params, unsigned* ctas) {
+  if (!layouts.scales || layouts.scales->per_block != shape.block_scale) {
+    return cudaErrorInvalidValue;
+  }
+  params->scale_strides = *layouts.scales;
+  return PrepareRest(forward, layouts, shape, static_cast<WgmmaFp8Params*>(params), ctas);
+}
+
 cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts&, const WgmmaShape&,
                         WgmmaCopyParams* params, unsigned*) {
   params->k_rows = forward.k;
@@ -283,6 +292,8 @@ cudaError_t LaunchWgmma(const KernelInstance& instance, const ForwardParams& for
   switch (ParamsKindOf(shape)) {
     case WgmmaParamsKind::kFp8:
       return LaunchWith<WgmmaFp8Params>(instance, shape, forward, memory, stream);
+    case WgmmaParamsKind::kScaled:
+      return LaunchWith<WgmmaScaledParams>(instance, shape, forward, memory, stream);
     case WgmmaParamsKind::kVarlen:  // its plan lies in the caller's memory
       return memory == nullptr ? cudaErrorInvalidValue
                                : LaunchWgmmaVarlen(instance, forward, *memory, stream);

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/sdpa/shared/kernel_layout.h"
 #include "kernels/sdpa/shared/wgmma_params.h"
 #include "kernels/sdpa/wgmma/shape.h"
 #include "kernels/sdpa/wgmma/varlen/sequence_plan.h"
@@ -45,6 +46,11 @@ struct WgmmaFp8Params : WgmmaStoreParams {
   int scale_stride = 1;
 };
 
+// The same where the caller's scales are read as they are, in place of scale_stride.
+struct WgmmaScaledParams : WgmmaFp8Params {
+  ScaleStrides scale_strides;
+};
+
 // Where K and V come without TMA: the tensors themselves.
 struct WgmmaCopyParams : WgmmaParams {
   const void* k_rows =
@@ -72,9 +78,10 @@ struct WgmmaDecodeParams : WgmmaParams {
 };
 
 // Which of these a kernel takes.
-enum class WgmmaParamsKind { kPlain, kStore, kKeep, kVarlen, kFp8, kCopy, kDecode };
+enum class WgmmaParamsKind { kPlain, kStore, kKeep, kVarlen, kFp8, kScaled, kCopy, kDecode };
 constexpr WgmmaParamsKind ParamsKindOf(const WgmmaShape& shape) {
-  return shape.fp8                            ? WgmmaParamsKind::kFp8
+  return shape.scale_strides                  ? WgmmaParamsKind::kScaled
+         : shape.fp8                          ? WgmmaParamsKind::kFp8
          : shape.varlen                       ? WgmmaParamsKind::kVarlen
          : shape.keep_k                       ? WgmmaParamsKind::kKeep
          : shape.tma_store                    ? WgmmaParamsKind::kStore
@@ -92,6 +99,7 @@ template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kStore> { using Type = Wgm
 template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kKeep> { using Type = WgmmaKeepParams; };
 template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kVarlen> { using Type = WgmmaVarlenParams; };
 template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kFp8> { using Type = WgmmaFp8Params; };
+template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kScaled> { using Type = WgmmaScaledParams; };
 template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kCopy> { using Type = WgmmaCopyParams; };
 template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kDecode> { using Type = WgmmaDecodeParams; };
 // clang-format on

@@ -35,15 +35,16 @@ enum class WgmmaRescale : unsigned char {
 struct WgmmaShape {
   int head_dim = 64;
   bool causal = false;
-  bool bf16 = false;         // Q, K, V, P and O; else fp16
-  bool fp8 = false;          // Q, K, V and P in E4M3; the producers transpose V
-  bool two_level = false;    // with fp8: P V of each tile apart, added to O in fp32
-  bool block_scale = false;  // with two_level: a scale of K and of V for each tile of keys
-  int consumers = 1;         // warpgroups that compute, 64 query rows each
-  int tile_n = 128;          // keys per K/V tile
-  int stages = 1;            // K/V tiles in shared memory
-  bool overlap = false;      // softmax of a tile beside P V of the one before
-  int late_wait = 0;         // with overlap: a level of wgmma_late_wait
+  bool bf16 = false;           // Q, K, V, P and O; else fp16
+  bool fp8 = false;            // Q, K, V and P in E4M3; the producers transpose V
+  bool two_level = false;      // with fp8: P V of each tile apart, added to O in fp32
+  bool block_scale = false;    // with two_level: a scale of K and of V for each tile of keys
+  bool scale_strides = false;  // with fp8: the launch says how far scales lie apart
+  int consumers = 1;           // warpgroups that compute, 64 query rows each
+  int tile_n = 128;            // keys per K/V tile
+  int stages = 1;              // K/V tiles in shared memory
+  bool overlap = false;        // softmax of a tile beside P V of the one before
+  int late_wait = 0;           // with overlap: a level of wgmma_late_wait
   WgmmaTurns turns = WgmmaTurns::kNone;  // at the tensor cores
   bool dynamic_schedule = false;         // CTAs fetch query tiles from a counter as they go
   bool fetch_ahead = false;              // and ask for the next before the last loads of this one
@@ -225,6 +226,7 @@ constexpr WgmmaShape WgmmaShapeOf(const Config& c) {
   s.fp8 = c.wgmma_fp8 != 0;
   s.two_level = c.wgmma_fp8_two_level != 0;
   s.block_scale = c.wgmma_fp8_block_scale != 0;
+  s.scale_strides = c.scale_strides;
   const WgmmaTile tile = WgmmaTileFor(c);
   s.consumers = tile.consumers;
   s.tile_n = tile.tile_n;

@@ -135,6 +135,7 @@ std::string Initialiser(const Config& config) {
   if (config.dtype == Dtype::kBf16) text += ", .dtype = Dtype::kBf16";
   if (config.projected) text += ", .projected = true";
   if (config.varlen) text += ", .varlen = true";
+  if (config.scale_strides) text += ", .scale_strides = true";
   return text + "}";
 }
 

@@ -94,6 +94,10 @@ TEST(InstanceName, SaysWhatTheProblemFixedWhereItIsNotTheDefault) {
   EXPECT_EQ(InstanceName(Specialise(config, 64, true, Dtype::kBf16)), "wgmma@bf16_causal");
   EXPECT_EQ(InstanceName(Specialise(config, 128, true)), "wgmma@d128_causal");
   EXPECT_EQ(InstanceName(Specialise(config, 128, true, Dtype::kBf16)), "wgmma@d128_bf16_causal");
+  Config fp8 = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_fp8 = 1};
+  fp8.scale_strides = true;
+  EXPECT_EQ(InstanceName(Specialise(fp8, 128, true)),
+            "wgmma+consumer_warpgroups+wgmma_fp8@d128_causal_scale_strides");
 }
 
 }  // namespace

@@ -55,6 +55,17 @@ TEST(WhyInvalid, RefusesInBf16WhatIsFp16Alone) {
   }
 }
 
+TEST(WhyInvalid, RefusesStridesOfScalesWhereThereAreNone) {
+  Config config = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_fp8 = 1, .scale_strides = true};
+  EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
+  config.wgmma_fp8 = 0;
+  for (const Config& of_16_bits : {config, Config{.scale_strides = true}}) {
+    const InvalidReason reason = WhyInvalid(of_16_bits);
+    EXPECT_EQ(reason.toggle, "scale_strides");
+    EXPECT_EQ(reason.why, "16-bit operands have no scales");
+  }
+}
+
 TEST(WhyInvalid, AcceptsTheBaselineAndEachStepOfTheLadder) {
   Config config;
   EXPECT_FALSE(WhyInvalid(config));
