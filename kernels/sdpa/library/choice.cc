@@ -68,6 +68,13 @@ Problem Average(Problem p, const TensorLayouts& layouts) {
   return p;
 }
 
+// Whether it is of the problem's head_dim, dtypes and scales.
+bool IsFor(const LibraryKernel& kernel, const Problem& p, const TensorLayouts& layouts) {
+  if (kernel.head_dim != p.head_dim || kernel.dtype != p.dtype) return false;
+  if (TakesE4m3(kernel) != layouts.scales.has_value()) return false;
+  return !layouts.scales || (kernel.config.wgmma_fp8_block_scale != 0) == layouts.scales->per_block;
+}
+
 // A tile of queries of which no row sees a key is stored without TMA.
 bool HasUnseenRows(const Problem& p) { return p.causal && p.seq_q > p.seq_kv; }
 
@@ -96,7 +103,7 @@ std::string WhyNot(const LibraryKernel& kernel, const Problem& p, const TensorLa
 
 Choice ChoiceOf(const LibraryKernel& kernel, const Problem& problem, const TensorLayouts& layouts,
                 int sms) {
-  if (kernel.head_dim != problem.head_dim || kernel.dtype != problem.dtype) return {};
+  if (!IsFor(kernel, problem, layouts)) return {};
   for (const int launches : {1, layouts.packed() ? 1 : problem.batch}) {
     const Problem each = Choice::OfLaunch(problem, launches);
     if (!WhyNot(kernel, each, layouts).empty()) continue;
@@ -119,7 +126,7 @@ std::string Explain(const Problem& problem, const TensorLayouts& layouts, int sm
   std::vector<Choice> able;
   std::string unable;
   for (const LibraryKernel& kernel : kLibraryKernels) {
-    if (kernel.head_dim != problem.head_dim || kernel.dtype != problem.dtype) continue;
+    if (!IsFor(kernel, problem, layouts)) continue;
     const Choice choice = ChoiceOf(kernel, problem, layouts, sms);
     if (choice.kernel != nullptr) {
       able.push_back(choice);

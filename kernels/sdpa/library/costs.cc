@@ -170,7 +170,7 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, int sms) {
           static_cast<double>(CeilDiv(t.ctas(), sms)),
           Chain(p, t, mean),
           mean * ctas / slots,
-          static_cast<double>(KeyElements(p)) * 2 * 2 / megabyte,
+          static_cast<double>(KeyElements(p)) * 2 * (TakesE4m3(kernel) ? 1 : 2) / megabyte,
           combines ? 1.0 : 0.0,
           combines ? output : 0.0,
           combines ? output * static_cast<double>(t.splits) : 0.0};

@@ -6,9 +6,14 @@
         --record RECORD --record RECORD --write kernels/sdpa/library/fitted_costs.h
     kernels/sdpa/library/fit_costs.py … --record RECORD            only the regret on the records
 
-Records are of the designs `library_…`. A term costs at least 0; relative errors are what is made
-least, in the mean square. Costs are of a kernel and a head_dim: both dtypes share them. Regret is
-how much longer the chosen kernel takes than the fastest of the record.
+Records are of the designs `library_…`, and for E4M3 of any design that has an arm of the kernel's
+configuration. A term costs at least 0; relative errors are what is made least, in the mean square.
+Costs are of a kernel and a head_dim: both 16-bit dtypes share them. Regret is how much longer the
+chosen kernel takes than the fastest of the record. E4M3 has none: one kernel does each problem.
+
+All problems in the records of E4M3 have the same number of query tiles and of bytes, and fill the GPU many
+times. So those records can't tell apart what a call, a round and a megabyte cost, nor a chain from all work.
+Only what a chain costs is fitted to them; the other costs are those of the 16-bit kernel of the same parts.
 """
 
 import argparse
@@ -24,7 +29,8 @@ import numpy as np
 
 
 def times(program, record):
-    """{problem: {kernel: p50 in microseconds}} of the arms that are right."""
+    """{problem: {kernel: p50 in microseconds}} of the arms that are right. An arm of another design has its
+    configuration in place of a kernel's name."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "summary.json"
         subprocess.run([program, "judge", f"--record={record}", f"--out={out}"], check=True,
@@ -33,21 +39,33 @@ def times(program, record):
     by_problem = collections.defaultdict(dict)
     for cell in summary["cells"]:
         found = re.fullmatch(r"library_\w+:(\w+)", cell["variant"])
-        if found and cell["correct"] and found[1] not in ("aa", "null_toggle"):
-            by_problem[cell["shape"]][found[1]] = cell["p50_us"]
+        if cell["correct"] and cell["role"] not in ("aa", "null"):
+            by_problem[cell["shape"]][found[1] if found else cell["config"]] = cell["p50_us"]
     return by_problem
 
 
 def terms(printer, measured):
-    """What the library says of each problem. Of `measured` goes what the library would not take."""
+    """What the library says of each problem. Of `measured` goes what the library would not take, and a kernel of
+    E4M3 takes the place of its configuration."""
     problems = list(measured)
     done = subprocess.run([printer], input="\n".join(problems) + "\n", check=True,
                           stdout=subprocess.PIPE, text=True)
     said = {line["problem"]: line for line in map(json.loads, done.stdout.splitlines())}
     for problem, by_kernel in measured.items():
-        for kernel in set(by_kernel) - set(said[problem]["kernels"]):
-            del by_kernel[kernel]
+        of_e4m3 = said[problem]["e4m3"]
+        names = {it["config"]: name for name, it in of_e4m3.items()}
+        names |= {name: name for name in said[problem]["kernels"] | of_e4m3}
+        measured[problem] = {names[each]: us for each, us in by_kernel.items() if each in names}
     return said
+
+
+def measure(program, printer, records):
+    """What the records measured, and what the library says of it."""
+    measured = collections.defaultdict(dict)
+    for record in records:
+        for problem, by_kernel in times(program, record).items():
+            measured[problem].update(by_kernel)
+    return measured, terms(printer, measured)
 
 
 def least_squares(a, b, rounds=20000):
@@ -70,21 +88,40 @@ def head_dim(problem):
     return int(re.search(r"_d(\d+)", problem)[1])
 
 
+SIXTEEN_BITS = "pipelined"  # whose parts E4M3's have
+OF_E4M3 = "chain"  # what is fitted there
+
+
 def fit(measured, said):
     """{(kernel, head_dim): costs}"""
     rows = collections.defaultdict(list)
+    counts, is_e4m3 = [], {}
     for problem, by_kernel in measured.items():
+        kernels = said[problem]["kernels"] | said[problem]["e4m3"]
+        counts = said[problem]["counts"]
         for kernel, us in by_kernel.items():
-            rows[kernel, head_dim(problem)].append(
-                np.array(said[problem]["kernels"][kernel]["terms"]) / us)
-    return {key: least_squares(np.array(a), np.ones(len(a))) for key, a in rows.items()}
+            is_e4m3[kernel, head_dim(problem)] = kernel in said[problem]["e4m3"]
+            rows[kernel, head_dim(problem)].append(np.array(kernels[kernel]["terms"]) / us)
+    costs = {}
+    for key in sorted(rows, key=lambda key: is_e4m3[key]):  # those of 16 bits first
+        a = np.array(rows[key])
+        known = np.zeros(a.shape[1])
+        is_free = np.ones(a.shape[1], dtype=bool)
+        if is_e4m3[key]:
+            is_free = np.array(counts) == OF_E4M3
+            known = np.where(is_free, 0, costs[SIXTEEN_BITS, key[1]])
+        costs[key] = known + least_squares(a * is_free, np.ones(len(a)) - a @ known)
+    return costs
 
 
 def regrets(measured, said, costs=None):
     """(regret, problem, chosen, best) of each problem; by `costs`, else by the library's own."""
     found = []
-    for problem, by_kernel in measured.items():
+    for problem, all_kernels in measured.items():
         kernels = said[problem]["kernels"]
+        by_kernel = {name: us for name, us in all_kernels.items() if name in kernels}
+        if not by_kernel:
+            continue
         chosen = said[problem]["choice"] if costs is None else min(
             kernels, key=lambda k: costs[k, head_dim(problem)] @ np.array(kernels[k]["terms"]))
         best = min(by_kernel, key=by_kernel.get)
@@ -149,12 +186,9 @@ def main():
     parser.add_argument("--show", type=float, default=6, metavar="PERCENT",
                         help="name the problems of more regret than this (default: 6)")
     arguments = parser.parse_args()
-    measured = {}
-    for record in arguments.record:
-        measured |= times(arguments.program, record)
-    if not measured:
+    measured, said = measure(arguments.program, arguments.terms, arguments.record)
+    if not any(measured.values()):
         parser.error("the records hold no arm of the library")
-    said = terms(arguments.terms, measured)
     costs = write(arguments.write, arguments.record, measured, said) if arguments.write else None
     found = regrets(measured, said, costs)
     for dim in sorted({head_dim(problem) for problem in measured}):

@@ -19,17 +19,22 @@ namespace warpledger::sdpa {
 struct LibraryKernel {
   std::string_view name;  // the mechanism; the same for each head_dim and dtype that has it
   int head_dim = 64;
-  Dtype dtype = Dtype::kFp16;
-  Config config;  // as the designs measure it
+  Dtype dtype = Dtype::kFp16;  // of O; and of Q, K and V, unless they are E4M3
+  Config config;               // as the designs measure it
 };
+
+constexpr bool TakesE4m3(const LibraryKernel& kernel) { return kernel.config.wgmma_fp8 != 0; }
 
 // As the library has it. A kernel whose parts another one joins says at its start that the other
 // may start, so that its launch is over when the last part is left. In a design that toggle has the
 // kernel itself start beside the call before, which is another comparison; here it never does.
 // At head_dim 128 it has three stages in place of four: 0.1 to 0.5 us of 17 less. Six took 0.4 more
 // than four (reports/decisions/0046-packed-sequences.md). Other head dimensions were not tried.
+// Scales of E4M3 are read where the caller has them; in a design they lie as the host prepares
+// them.
 constexpr Config BuiltForLibrary(const LibraryKernel& kernel) {
   Config config = kernel.config;
+  config.scale_strides = TakesE4m3(kernel);
   if (config.wgmma_join_kernel) {
     config.wgmma_dependent_launch = 1;
     if (kernel.head_dim == 128) config.kv_ring_stages = 3;
@@ -77,6 +82,22 @@ constexpr Config TwoWarpgroups(Config config) {
 // (reports/decisions/0018-hopper-beyond-its-ladder.md).
 constexpr Config QInRegisters(Config config) {
   config.wgmma_q_registers = 1;
+  return config;
+}
+// head_dim 128, Q, K and V in E4M3, O in fp16. The fastest of the design hopper_fp8, or within 1.5%
+// of it (hopper_fp8-20261123T083422Z).
+inline constexpr Config kPipelinedE4m3 = {.wgmma = 1,
+                                          .kv_ring_stages = 1,
+                                          .softmax_overlap = 1,
+                                          .wgmma_late_wait = 2,
+                                          .consumer_warpgroups = 1,
+                                          .dynamic_schedule = 1,
+                                          .tma_store = 1,
+                                          .wgmma_fp8 = 1,
+                                          .wgmma_fp8_two_level = 1};
+// A scale for each 128 keys of a head of K and V.
+constexpr Config BlockScales(Config config) {
+  config.wgmma_fp8_block_scale = 1;
   return config;
 }
 // head_dim 256: 64 keys a tile, and O leaves through registers.
@@ -134,6 +155,8 @@ inline constexpr LibraryKernel kLibraryKernels[] = {
     {"pipelined", 128, Dtype::kBf16, kPipelined},
     {"split_mma", 128, Dtype::kBf16, kSplitMma},
     {"split_wgmma", 128, Dtype::kBf16, kSplitWgmma},
+    {"pipelined_e4m3", 128, Dtype::kFp16, kPipelinedE4m3},
+    {"pipelined_e4m3_blocks", 128, Dtype::kFp16, BlockScales(kPipelinedE4m3)},
     {"pipelined", 256, Dtype::kFp16, kPipelinedD256},
     {"split_wgmma", 256, Dtype::kFp16, kSplitWgmma},
     {"pipelined", 256, Dtype::kBf16, kPipelinedD256},

@@ -58,9 +58,9 @@ int FailCuda(cudaError_t error, const char* doing) {
 // --- What is asked for ----------------------------------------------------------
 
 // Of callers that were built with headers whose structures ended there.
-constexpr size_t kProblemSizes[] = {sizeof(warpledger_sdpa_problem),
-                                    offsetof(warpledger_sdpa_problem, total_q),
-                                    offsetof(warpledger_sdpa_problem, q)};
+constexpr size_t kProblemSizes[] = {
+    sizeof(warpledger_sdpa_problem), offsetof(warpledger_sdpa_problem, q_scale_scope),
+    offsetof(warpledger_sdpa_problem, total_q), offsetof(warpledger_sdpa_problem, q)};
 constexpr size_t kChoiceSizes[] = {sizeof(warpledger_sdpa_choice),
                                    offsetof(warpledger_sdpa_choice, launches)};
 
@@ -87,12 +87,13 @@ struct Axis {
 
 // Strides of what is there once, which the caller need not fill in, become what they would be
 // without gaps: the driver looks at them.
+//   element_bytes: 1 or 2
 //   rows: of a head in a batch, or of all packed sequences
 int ReadStrides(const warpledger_sdpa_strides& given, const char* tensor, bool is_output,
-                const Problem& p, bool packed, int heads, int64_t rows, TensorStrides* strides) {
-  constexpr int64_t kBytesOfElement = 2;
-  constexpr int64_t kAlignment = 16 / kBytesOfElement;
-  constexpr int64_t kMost = (int64_t{1} << 40) / kBytesOfElement;  // of a tensor map
+                int element_bytes, const Problem& p, bool packed, int heads, int64_t rows,
+                TensorStrides* strides) {
+  const int64_t alignment = 16 / element_bytes;
+  const int bits = element_bytes == 1 ? 40 : 39;  // 2^40 bytes are a tensor map's limit
   const bool contiguous = given.batch == 0 && given.head == 0 && given.row == 0;
   if (contiguous) {
     *strides = packed ? TensorStrides{0, p.head_dim, int64_t{heads} * p.head_dim}
@@ -107,12 +108,12 @@ int ReadStrides(const warpledger_sdpa_strides& given, const char* tensor, bool i
   for (const Axis& axis : axes) {
     if (axis.count == 1) *axis.stride = without_gaps;
     const int64_t stride = *axis.stride;
-    if (stride < p.head_dim || stride >= kMost || stride % kAlignment != 0) {
+    if (stride < p.head_dim || stride >> bits != 0 || stride % alignment != 0) {
       return Fail(WARPLEDGER_SDPA_INVALID,
                   "the %s stride of %s is %lld elements; it must be a multiple of %lld, at least "
-                  "head_dim (%d) and below 2^39",
+                  "head_dim (%d) and below 2^%d",
                   axis.name, tensor, static_cast<long long>(stride),
-                  static_cast<long long>(kAlignment), p.head_dim);
+                  static_cast<long long>(alignment), p.head_dim, bits);
     }
     without_gaps = stride * axis.count;
   }
@@ -129,6 +130,42 @@ int ReadStrides(const warpledger_sdpa_strides& given, const char* tensor, bool i
     }
     extent += (axis.count - 1) * *axis.stride;
   }
+  return WARPLEDGER_SDPA_OK;
+}
+
+// Of an element of q, k and v.
+int InputBytes(const TensorLayouts& layouts) { return layouts.scales ? 1 : 2; }
+
+// Where the scales lie. Scopes are 0 where the dtype has no scales.
+int ReadScales(const warpledger_sdpa_problem& given, TensorLayouts* layouts) {
+  const struct {
+    const char* name;
+    int32_t value;
+    int32_t most;
+    const char* may_be;
+  } scopes[] = {
+      {"q_scale_scope", given.q_scale_scope, WARPLEDGER_SDPA_SCALE_HEAD, "_TENSOR or _HEAD"},
+      {"kv_scale_scope", given.kv_scale_scope, WARPLEDGER_SDPA_SCALE_BLOCK,
+       "_TENSOR, _HEAD or _BLOCK"}};
+  const bool scaled = given.dtype == WARPLEDGER_SDPA_E4M3;
+  for (const auto& [name, value, most, may_be] : scopes) {
+    if (!scaled && value != 0) {
+      return Fail(WARPLEDGER_SDPA_INVALID, "%s is %d; it must be 0, for only E4M3 has scales", name,
+                  value);
+    }
+    if (value < 0 || value > most) {
+      return Fail(WARPLEDGER_SDPA_INVALID, "%s is %d; it must be WARPLEDGER_SDPA_SCALE%s", name,
+                  value, may_be);
+    }
+  }
+  if (!scaled) return WARPLEDGER_SDPA_OK;
+  const bool per_block = given.kv_scale_scope == WARPLEDGER_SDPA_SCALE_BLOCK;
+  constexpr int kKeys = kFp8Tile.tile_n;
+  layouts->scales = {.q_head = given.q_scale_scope == WARPLEDGER_SDPA_SCALE_HEAD ? 1 : 0,
+                     .kv_head = per_block ? (given.seq_kv + kKeys - 1) / kKeys
+                                : given.kv_scale_scope == WARPLEDGER_SDPA_SCALE_HEAD ? 1
+                                                                                     : 0,
+                     .per_block = per_block};
   return WARPLEDGER_SDPA_OK;
 }
 
@@ -160,10 +197,17 @@ int Read(const warpledger_sdpa_problem* given, Problem* p, TensorLayouts* layout
                 "query heads (%d) must be a multiple of key/value heads (%d)", given->heads_q,
                 given->heads_kv);
   }
-  if (given->dtype != WARPLEDGER_SDPA_FP16 && given->dtype != WARPLEDGER_SDPA_BF16) {
-    return Fail(WARPLEDGER_SDPA_INVALID, "dtype is %d; it must be WARPLEDGER_SDPA_FP16 or _BF16",
-                given->dtype);
+  if (given->dtype < WARPLEDGER_SDPA_FP16 || given->dtype > WARPLEDGER_SDPA_E4M3) {
+    return Fail(WARPLEDGER_SDPA_INVALID,
+                "dtype is %d; it must be WARPLEDGER_SDPA_FP16, _BF16 or _E4M3", given->dtype);
   }
+  if (packed && given->dtype == WARPLEDGER_SDPA_E4M3) {
+    return Fail(
+        WARPLEDGER_SDPA_UNSUPPORTED,
+        "total_q is %lld and dtype E4M3; the library takes packed sequences of fp16 and bf16",
+        static_cast<long long>(given->total_q));
+  }
+  if (const int status = ReadScales(*given, layouts); status != WARPLEDGER_SDPA_OK) return status;
   if (given->causal != 0 && given->causal != 1) {
     return Fail(WARPLEDGER_SDPA_INVALID, "causal is %d; it must be 0 or 1", given->causal);
   }
@@ -207,8 +251,10 @@ int Read(const warpledger_sdpa_problem* given, Problem* p, TensorLayouts* layout
                  {"v", &given->v, p->heads_kv, rows_kv, &layouts->v},
                  {"o", &given->o, p->heads_q, rows_q, &layouts->o}};
   for (const auto& tensor : tensors) {
-    const int status = ReadStrides(*tensor.given, tensor.name, tensor.strides == &layouts->o, *p,
-                                   packed, tensor.heads, tensor.rows, tensor.strides);
+    const bool is_output = tensor.strides == &layouts->o;
+    const int status =
+        ReadStrides(*tensor.given, tensor.name, is_output, is_output ? 2 : InputBytes(*layouts), *p,
+                    packed, tensor.heads, tensor.rows, tensor.strides);
     if (status != WARPLEDGER_SDPA_OK) return status;
   }
   return WARPLEDGER_SDPA_OK;
@@ -261,7 +307,9 @@ int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
   if (kernel == nullptr) {
     const std::string why = Explain(p, layouts, chosen->sms);
     return Fail(WARPLEDGER_SDPA_UNSUPPORTED, "no kernel does %s: %s", ProblemName(p).c_str(),
-                why.empty() ? "head_dim is 64, 128 or 256" : why.c_str());
+                !why.empty()     ? why.c_str()
+                : layouts.scales ? "head_dim is 128 in E4M3"
+                                 : "head_dim is 64, 128 or 256");
   }
   const Problem of_launch = Choice::OfLaunch(p, chosen->choice.launches);
   const bool cluster = TakesClusterForm(*kernel, of_launch, chosen->sms);
@@ -376,8 +424,17 @@ struct CuSeqlens {
   const int32_t* kv = nullptr;
 };
 
-int Forward(const Call& call, const void* q, const void* k, const void* v, void* o, float* lse,
-            const CuSeqlens& cu_seqlens, void* workspace, size_t workspace_bytes, void* stream) {
+// Of q, k and v in E4M3; null of others.
+struct Scales {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+};
+
+int Forward(const Call& call, const void* q, const void* k, const void* v, const Scales& scales,
+            void* o, float* lse, const CuSeqlens& cu_seqlens, void* workspace,
+            size_t workspace_bytes, void* stream) {
+  const bool scaled = call.layouts.scales.has_value();
   const Chosen& chosen = call.chosen;
   const char* const name_of_kernel = chosen.choice.kernel->name.data();
   const struct {
@@ -391,6 +448,9 @@ int Forward(const Call& call, const void* q, const void* k, const void* v, void*
                   {"o", o, 16},
                   {"workspace", workspace, 16},
                   {"lse", lse, 4, true},
+                  {"q_scale", scales.q, 4, !scaled},
+                  {"k_scale", scales.k, 4, !scaled},
+                  {"v_scale", scales.v, 4, !scaled},
                   {"cu_seqlens_q", cu_seqlens.q, 4, true},
                   {"cu_seqlens_kv", cu_seqlens.kv, 4, true}};
   for (const auto& [name, value, alignment, may_be_null] : pointers) {
@@ -423,10 +483,18 @@ int Forward(const Call& call, const void* q, const void* k, const void* v, void*
                                .layouts = layouts,
                                .cu_seqlens_q = cu_seqlens.q,
                                .cu_seqlens_kv = cu_seqlens.kv};
+  const int input_bytes = InputBytes(layouts);
+  const ScaleStrides strides = layouts.scales.value_or(ScaleStrides{});
   for (int batch = 0; batch < chosen.choice.launches; ++batch) {
-    params.q = static_cast<const uint16_t*>(q) + batch * layouts.q.batch;
-    params.k = static_cast<const uint16_t*>(k) + batch * layouts.k.batch;
-    params.v = static_cast<const uint16_t*>(v) + batch * layouts.v.batch;
+    params.q = static_cast<const std::byte*>(q) + batch * layouts.q.batch * input_bytes;
+    params.k = static_cast<const std::byte*>(k) + batch * layouts.k.batch * input_bytes;
+    params.v = static_cast<const std::byte*>(v) + batch * layouts.v.batch * input_bytes;
+    if (scaled) {
+      const int64_t kv_at = int64_t{batch} * p.heads_kv * strides.kv_head;
+      params.q_scales = scales.q + int64_t{batch} * p.heads_q * strides.q_head;
+      params.k_scales = scales.k + kv_at;
+      params.v_scales = scales.v + kv_at;
+    }
     params.o = static_cast<uint16_t*>(o) + batch * layouts.o.batch;
     params.lse = lse == nullptr ? nullptr : lse + int64_t{batch} * p.heads_q * p.seq_q;
     const cudaError_t error = chosen.instance->launch(*chosen.instance, params, 0, &memory,
@@ -479,7 +547,29 @@ int warpledger_sdpa_forward(const warpledger_sdpa_problem* problem, const void* 
         "total_q is %lld: packed sequences are forward_varlen()'s, which takes their lengths",
         static_cast<long long>(call->layouts.total_q));
   }
-  return Forward(*call, q, k, v, o, lse, {}, workspace, workspace_bytes, stream);
+  if (call->layouts.scales) {
+    return Fail(WARPLEDGER_SDPA_INVALID,
+                "dtype is WARPLEDGER_SDPA_E4M3: it is forward_e4m3()'s, which takes scales");
+  }
+  return Forward(*call, q, k, v, {}, o, lse, {}, workspace, workspace_bytes, stream);
+}
+
+int warpledger_sdpa_forward_e4m3(const warpledger_sdpa_problem* problem, const void* q,
+                                 const void* k, const void* v, const float* q_scale,
+                                 const float* k_scale, const float* v_scale, void* o, float* lse,
+                                 void* workspace, size_t workspace_bytes, void* stream) {
+  const Call* call = nullptr;
+  if (const int status = ReadAndChoose(problem, &call); status != WARPLEDGER_SDPA_OK) {
+    return status;
+  }
+  if (!call->layouts.scales) {
+    return Fail(WARPLEDGER_SDPA_INVALID,
+                "dtype is WARPLEDGER_SDPA_%s: it has no scales, and is forward()'s or "
+                "forward_varlen()'s",
+                call->problem.dtype == Dtype::kBf16 ? "BF16" : "FP16");
+  }
+  return Forward(*call, q, k, v, {q_scale, k_scale, v_scale}, o, lse, {}, workspace,
+                 workspace_bytes, stream);
 }
 
 int warpledger_sdpa_forward_varlen(const warpledger_sdpa_problem* problem, const void* q,
@@ -498,6 +588,6 @@ int warpledger_sdpa_forward_varlen(const warpledger_sdpa_problem* problem, const
     return Fail(WARPLEDGER_SDPA_INVALID, "%s is null",
                 cu_seqlens_q == nullptr ? "cu_seqlens_q" : "cu_seqlens_kv");
   }
-  return Forward(*call, q, k, v, o, lse, {cu_seqlens_q, cu_seqlens_kv}, workspace, workspace_bytes,
-                 stream);
+  return Forward(*call, q, k, v, {}, o, lse, {cu_seqlens_q, cu_seqlens_kv}, workspace,
+                 workspace_bytes, stream);
 }

@@ -15,8 +15,9 @@
  * that sees no key has O = 0 and LSE = -infinity. A size above 2^20 is refused as unsupported.
  *
  * Layouts: the head_dim elements of a row are contiguous. Batches, heads and rows have strides, in
- * elements: multiples of 8, at least head_dim, below 2^39; rows of o must not overlap. Strides of
- * 0, 0, 0 mean a contiguous tensor. The stride of a dimension of size 1 is ignored. Examples:
+ * elements: at least head_dim, and in bytes multiples of 16 below 2^40; rows of o must not overlap.
+ * Strides of 0, 0, 0 mean a contiguous tensor. The stride of a dimension of size 1 is ignored.
+ * Examples:
  *   (batch, seq, heads, head_dim)            batch = seq * heads * head_dim, head = head_dim,
  *                                            row = heads * head_dim
  *   a slice of (batch, seq, 3, heads, head_dim)
@@ -37,6 +38,17 @@
  * estimated; nothing here reads them, so any value of 0 or more is allowed, also above 2^20. Rows
  * and heads have strides. Call warpledger_sdpa_forward_varlen(). A sequence may have no queries, or
  * no keys.
+ *
+ * E4M3 is FP8 with 4 bits of exponent and 3 of mantissa, without infinities. The library takes it
+ * at head_dim 128 alone. An element of q, k and v has one byte then, and o is fp16. A value of q, k
+ * or v is the element times a scale. Scales are device memory, fp32, 4-byte aligned, above 0 and
+ * finite. problem.q_scale_scope and problem.kv_scale_scope say what shares one:
+ *   WARPLEDGER_SDPA_SCALE_TENSOR   all values: 1 scale
+ *   WARPLEDGER_SDPA_SCALE_HEAD     a head of a batch: (batch, heads), contiguous
+ *   WARPLEDGER_SDPA_SCALE_BLOCK    128 keys of a head, k and v alone:
+ *                                  (batch, heads_kv, ceil(seq_kv / 128)), contiguous
+ * Call warpledger_sdpa_forward_e4m3(). The kernel rounds probabilities to E4M3 too. Packed
+ * sequences in E4M3 are unsupported.
  *
  *   warpledger_sdpa_problem problem = {
  *       sizeof problem, WARPLEDGER_SDPA_FP16, 1, 8, 8, 512, 512, 64, 0, 0};
@@ -75,8 +87,16 @@ typedef enum warpledger_sdpa_status {
 
 typedef enum warpledger_sdpa_dtype {
   WARPLEDGER_SDPA_FP16 = 0,
-  WARPLEDGER_SDPA_BF16 = 1
+  WARPLEDGER_SDPA_BF16 = 1,
+  WARPLEDGER_SDPA_E4M3 = 2 /* q, k and v; o is fp16 */
 } warpledger_sdpa_dtype;
+
+/* What shares a scale in E4M3. */
+typedef enum warpledger_sdpa_scale_scope {
+  WARPLEDGER_SDPA_SCALE_TENSOR = 0,
+  WARPLEDGER_SDPA_SCALE_HEAD = 1,
+  WARPLEDGER_SDPA_SCALE_BLOCK = 2
+} warpledger_sdpa_scale_scope;
 
 /* Distances in elements; all 0: contiguous. */
 typedef struct warpledger_sdpa_strides {
@@ -101,8 +121,10 @@ typedef struct warpledger_sdpa_problem {
   warpledger_sdpa_strides k;
   warpledger_sdpa_strides v;
   warpledger_sdpa_strides o;
-  int64_t total_q;  /* rows of packed q and o; 0 if sequences are not packed */
-  int64_t total_kv; /* rows of packed k and v; 0 if sequences are not packed */
+  int64_t total_q;        /* rows of packed q and o; 0 if sequences are not packed */
+  int64_t total_kv;       /* rows of packed k and v; 0 if sequences are not packed */
+  int32_t q_scale_scope;  /* in E4M3: WARPLEDGER_SDPA_SCALE_TENSOR or _HEAD; else 0 */
+  int32_t kv_scale_scope; /* in E4M3: a warpledger_sdpa_scale_scope, of k and of v; else 0 */
 } warpledger_sdpa_problem;
 
 typedef struct warpledger_sdpa_choice {
@@ -143,6 +165,15 @@ WARPLEDGER_SDPA_API int warpledger_sdpa_forward_varlen(
     const warpledger_sdpa_problem* problem, const void* q, const void* k, const void* v, void* o,
     float* lse, const int32_t* cu_seqlens_q, const int32_t* cu_seqlens_kv, void* workspace,
     size_t workspace_bytes, void* stream);
+
+/* The same in E4M3, with the scales of q, k and v. The GPU reads them when the call runs, so a
+ * replayed graph uses the current values. */
+WARPLEDGER_SDPA_API int warpledger_sdpa_forward_e4m3(const warpledger_sdpa_problem* problem,
+                                                     const void* q, const void* k, const void* v,
+                                                     const float* q_scale, const float* k_scale,
+                                                     const float* v_scale, void* o, float* lse,
+                                                     void* workspace, size_t workspace_bytes,
+                                                     void* stream);
 
 /* The error of this thread's last call that did not return OK, in one sentence. */
 WARPLEDGER_SDPA_API const char* warpledger_sdpa_last_error(void);

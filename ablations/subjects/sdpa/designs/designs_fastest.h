@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "ablations/subjects/sdpa/designs/design.h"
-#include "ablations/subjects/sdpa/designs/designs_hopper_plus.h"
 #include "kernels/sdpa/library/kernels.h"
 
 namespace warpledger::ablations {
@@ -20,7 +19,8 @@ namespace warpledger::ablations {
 inline std::vector<Design> FastestDesigns() {
   std::vector<Design> designs;
   for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
-    if (kernel.config.varlen) continue;  // problems here have one length for all
+    if (kernel.config.varlen) continue;     // problems here have one length for all
+    if (sdpa::TakesE4m3(kernel)) continue;  // below
     // Those for many rows of queries.
     if (kernel.config.wgmma_split_kv || sdpa::FamilyOf(kernel.config) != sdpa::Family::kWgmma) {
       continue;
@@ -78,11 +78,9 @@ inline std::vector<Design> FastestDesigns() {
     }
     design.arms.push_back({design.name + ":aa", design.arms.front().config, "aa", "", base});
   }
-  // In FP8, which the library has not: fastest under a causal mask, and under a full one.
-  sdpa::Config fp8 = HopperEverythingOn();
-  fp8.wgmma_fp8 = fp8.wgmma_fp8_two_level = 1;
-  fp8.ping_pong = 0;
-  fp8.wgmma_late_wait = 2;
+  // In FP8: O by plain stores, then the library's kernel, whose O leaves by TMA.
+  sdpa::Config fp8 = sdpa::kPipelinedE4m3;
+  fp8.tma_store = 0;
   const std::string name = "fastest_fp8_d128";
   const std::string base = name + ":late_wait";
   designs.push_back({.name = name,
@@ -100,8 +98,10 @@ inline std::vector<Design> LibraryDesigns() {
   std::vector<Design> designs;
   for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
     if (kernel.config.varlen) continue;  // problems here have one length for all
-    const std::string sizes =
-        "d" + std::to_string(kernel.head_dim) + (kernel.dtype == sdpa::Dtype::kBf16 ? "_bf16" : "");
+    const std::string sizes = "d" + std::to_string(kernel.head_dim) +
+                              (sdpa::TakesE4m3(kernel)              ? "_e4m3"
+                               : kernel.dtype == sdpa::Dtype::kBf16 ? "_bf16"
+                                                                    : "");
     const std::string name = "library_" + sizes;
     const std::string arm = name + ":" + std::string(kernel.name);
     if (designs.empty() || designs.back().name != name) {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,6 +16,8 @@ namespace warpledger::sdpa {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr int kSms = 132;
@@ -130,6 +133,58 @@ TEST(ChooseKernel, TakesTheFirstRowsOfACacheInOneLaunch) {
   EXPECT_THAT(Explain(problem, layouts, kSms),
               HasSubstr("split_mma: not supported: it reads contiguous tensors alone, and k has "
                         "other strides"));
+}
+
+// Scales alone say that Q, K and V are E4M3; the problem's dtype is O's.
+TEST(ChooseKernel, TakesTheKernelOfE4m3WhereThereAreScales) {
+  const Problem problem = {2, 32, 8, 1000, 1000, 128, true};
+  TensorLayouts layouts = Contiguous(problem);
+  EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel->name, "pipelined");
+  EXPECT_THAT(Explain(problem, layouts, kSms), Not(HasSubstr("e4m3")));
+  layouts.scales = ScaleStrides{.q_head = 1, .kv_head = 1};
+  const Choice by_head = ChooseKernel(problem, layouts, kSms);
+  ASSERT_NE(by_head.kernel, nullptr);
+  EXPECT_EQ(by_head.kernel->name, "pipelined_e4m3");
+  EXPECT_EQ(by_head.launches, 1);
+  EXPECT_THAT(Explain(problem, layouts, kSms), MatchesRegex("pipelined_e4m3: [0-9.]+ us"));
+  layouts.scales = ScaleStrides{};
+  EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel, by_head.kernel);
+  layouts.scales = ScaleStrides{.kv_head = 8, .per_block = true};
+  EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel->name, "pipelined_e4m3_blocks");
+}
+
+TEST(ChooseKernel, HasNoneOfE4m3ForAnotherHeadDimOrOutput) {
+  for (const auto& [head_dim, dtype] :
+       {std::pair(64, Dtype::kFp16), std::pair(256, Dtype::kFp16), std::pair(128, Dtype::kBf16)}) {
+    const Problem problem = {1, 8, 8, 512, 512, head_dim, false, dtype};
+    TensorLayouts layouts = Contiguous(problem);
+    layouts.scales = ScaleStrides{};
+    EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel, nullptr);
+    EXPECT_EQ(Explain(problem, layouts, kSms), "");
+  }
+}
+
+// It numbers heads over the batch as all but the packed sequences' kernel do, and there is none of
+// these in E4M3.
+TEST(ChooseKernel, LaunchesE4m3OnceForEachBatchOfRowsOutside) {
+  Problem problem = {3, 8, 2, 512, 512, 128, true};
+  TensorLayouts layouts = AllRowsOutside(problem);
+  layouts.scales = ScaleStrides{.q_head = 1, .kv_head = 1};
+  const Choice choice = ChooseKernel(problem, layouts, kSms);
+  ASSERT_NE(choice.kernel, nullptr);
+  EXPECT_EQ(choice.launches, 3);
+  EXPECT_THAT(Explain(problem, layouts, kSms),
+              HasSubstr("in 3 launches, for the batch stride of q is not its heads times its head "
+                        "stride"));
+  problem.batch = 1;
+  EXPECT_EQ(ChooseKernel(problem, AllRowsOutside(problem), kSms).launches, 1);
+  // Rows that see no key are stored without TMA, so that O must be contiguous.
+  problem.seq_kv = 100;
+  layouts = AllRowsOutside(problem);
+  layouts.scales = ScaleStrides{};
+  EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel, nullptr);
+  EXPECT_THAT(Explain(problem, layouts, kSms),
+              HasSubstr("pipelined_e4m3: not supported: it stores contiguous tensors alone"));
 }
 
 TEST(WhyNot, CountsNoStrideOfWhatIsThereOnce) {

@@ -2,6 +2,7 @@
 #include "kernels/sdpa/library/costs.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "gtest/gtest.h"
 #include "kernels/sdpa/library/fitted_costs.h"
@@ -31,6 +32,27 @@ TEST(LibraryKernels, AreLegalAndHaveCosts) {
   }
 }
 
+TEST(LibraryKernels, ReadScalesWhereTheCallerHasThem) {
+  for (const LibraryKernel& kernel : kLibraryKernels) {
+    EXPECT_EQ(BuiltForLibrary(kernel).scale_strides, TakesE4m3(kernel)) << kernel.name;
+    EXPECT_FALSE(kernel.config.scale_strides) << "a design's have the host's";
+  }
+}
+
+TEST(CostTermsOf, CountBytesOfE4m3) {
+  const auto kernel_of = [](std::string_view name) {
+    return *std::find_if(
+        std::begin(kLibraryKernels), std::end(kLibraryKernels),
+        [&](const LibraryKernel& any) { return any.name == name && any.head_dim == 128; });
+  };
+  const auto megabytes = [&](std::string_view name) {
+    constexpr int kMegabytes = 5;
+    EXPECT_STREQ(kCostTermNames[kMegabytes], "kv MB");
+    return CostTermsOf(kernel_of(name), {1, 8, 8, 1000, 1000, 128, false}, kSms)[kMegabytes];
+  };
+  EXPECT_DOUBLE_EQ(2 * megabytes("pipelined_e4m3"), megabytes("pipelined"));
+}
+
 TEST(TakesClusterForm, WhereHalfOfTheSmsFillSmallClusters) {
   const auto takes = [](const Problem& problem) {
     const auto* const kernel =
@@ -54,7 +76,7 @@ TEST(TakesClusterForm, WhereHalfOfTheSmsFillSmallClusters) {
 // that a split or a packed group shares otherwise: prompts show it.
 TEST(ExpectedUs, GrowsWithAPromptsLength) {
   for (const LibraryKernel& kernel : kLibraryKernels) {
-    if (kernel.name != "pipelined") continue;
+    if (kernel.name != "pipelined" && !TakesE4m3(kernel)) continue;
     double before = 0;
     for (int seq = 256; seq <= 16384; seq *= 2) {
       const double us =

@@ -4,7 +4,10 @@
 
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -16,10 +19,15 @@
 
 namespace {
 
+using warpledger::sdpa::ForwardParams;
+using warpledger::sdpa::ScaleStrides;
+
 struct Runtime {
   cudaError_t load = cudaSuccess;
   int questions = 0;  // about the GPU: a call that is looked up asks none
   int launches = 0;
+  std::vector<ForwardParams> params;  // of each launch
+  std::vector<std::optional<ScaleStrides>> scales;
   std::vector<std::string> loaded;  // of what is launched beside an instance's kernel
 };
 Runtime runtime;
@@ -78,9 +86,11 @@ std::span<const KernelInstance> LibraryInstances() {
       for (const bool causal : {false, true}) {
         made.push_back({Specialise(config, kernel.head_dim, causal, kernel.dtype),
                         &codes.emplace_back("stand_in", nullptr),
-                        [](const KernelInstance&, const ForwardParams&, unsigned,
-                           const LaunchMemory*, cudaStream_t) {
+                        [](const KernelInstance&, const ForwardParams& params, unsigned,
+                           const LaunchMemory* memory, cudaStream_t) {
                           ++runtime.launches;
+                          runtime.params.push_back(params);
+                          runtime.scales.push_back(memory->layouts.scales);
                           return cudaSuccess;
                         }});
       }
@@ -111,6 +121,18 @@ warpledger_sdpa_problem ProblemOf(int seq_q, int seq_kv) {
   return problem;
 }
 
+warpledger_sdpa_problem E4m3Of(int batch, int seq_q, int seq_kv, int32_t q_scope,
+                               int32_t kv_scope) {
+  warpledger_sdpa_problem problem = ProblemOf(seq_q, seq_kv);
+  problem.dtype = WARPLEDGER_SDPA_E4M3;
+  problem.batch = batch;
+  problem.heads_kv = 2;
+  problem.head_dim = 128;
+  problem.q_scale_scope = q_scope;
+  problem.kv_scale_scope = kv_scope;
+  return problem;
+}
+
 int Describe(const warpledger_sdpa_problem& problem, warpledger_sdpa_choice* choice) {
   choice->size = sizeof *choice;
   return warpledger_sdpa_describe(&problem, choice);
@@ -132,6 +154,15 @@ class Calls : public testing::Test {
     return warpledger_sdpa_forward_varlen(&problem, At(0), At(0), At(0), At(0), nullptr,
                                           At<int32_t>(q_offset), At<int32_t>(kv_offset), At(0),
                                           1 << 30, nullptr);
+  }
+  int ForwardE4m3(const warpledger_sdpa_problem& problem, const float* q_scale,
+                  const float* k_scale, const float* v_scale) {
+    return warpledger_sdpa_forward_e4m3(&problem, At(0), At(0), At(0), q_scale, k_scale, v_scale,
+                                        At(0), nullptr, At(0), 1 << 30, nullptr);
+  }
+  void ExpectRefused(int got, int status, const char* said) {
+    EXPECT_EQ(got, status) << warpledger_sdpa_last_error();
+    EXPECT_THAT(warpledger_sdpa_last_error(), HasSubstr(said));
   }
 
   Runtime& runtime_ = runtime = {};
@@ -232,6 +263,118 @@ TEST_F(Calls, LoadWhatIsLaunchedBesideAKernel) {
   problem.total_q = problem.total_kv = 2000;
   ASSERT_EQ(Describe(problem, &choice), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
   EXPECT_EQ(runtime_.loaded, (Loaded{"join_d256_bf16", "sequence_plan"}));
+}
+
+TEST_F(Calls, InE4m3SayWhichKernelAndItsTime) {
+  warpledger_sdpa_choice choice;
+  for (const auto& [scope, name] :
+       {std::pair(WARPLEDGER_SDPA_SCALE_TENSOR, "pipelined_e4m3"),
+        std::pair(WARPLEDGER_SDPA_SCALE_HEAD, "pipelined_e4m3"),
+        std::pair(WARPLEDGER_SDPA_SCALE_BLOCK, "pipelined_e4m3_blocks")}) {
+    ASSERT_EQ(Describe(E4m3Of(2, 1000, 1000, WARPLEDGER_SDPA_SCALE_HEAD, scope), &choice),
+              WARPLEDGER_SDPA_OK)
+        << warpledger_sdpa_last_error();
+    EXPECT_STREQ(choice.kernel, name);
+    EXPECT_GT(choice.expected_us, 0);
+    EXPECT_EQ(choice.launches, 1);
+    EXPECT_EQ(choice.zeroed_bytes, 4096U);
+    EXPECT_THAT(choice.explanation, HasSubstr(std::string(name) + ": "));
+    EXPECT_THAT(choice.explanation, HasSubstr(" us"));
+  }
+}
+
+TEST_F(Calls, PassScalesAsTheyAre) {
+  using Strides = std::optional<ScaleStrides>;
+  const float* const scales[] = {At<float>(4), At<float>(8), At<float>(12)};
+  for (const auto& [q_scope, kv_scope, strides] :
+       {std::tuple(0, 0, Strides({0, 0, false})), std::tuple(1, 0, Strides({1, 0, false})),
+        std::tuple(0, 1, Strides({0, 1, false})), std::tuple(0, 2, Strides({0, 3, true})),
+        std::tuple(1, 2, Strides({1, 3, true}))}) {
+    ASSERT_EQ(ForwardE4m3(E4m3Of(2, 70, 300, q_scope, kv_scope), scales[0], scales[1], scales[2]),
+              WARPLEDGER_SDPA_OK)
+        << warpledger_sdpa_last_error();
+    EXPECT_EQ(runtime_.scales.back(), strides);
+    const ForwardParams& params = runtime_.params.back();
+    EXPECT_EQ(params.q_scales, scales[0]);
+    EXPECT_EQ(params.k_scales, scales[1]);
+    EXPECT_EQ(params.v_scales, scales[2]);
+  }
+  EXPECT_EQ(runtime_.launches, 5);
+}
+
+// (batch, seq, heads, head_dim): elements of Q, K and V have one byte and O's two, and each batch
+// has scales of its own.
+TEST_F(Calls, GoOnToTheNextBatchsScales) {
+  for (const int scope : {0, 1, 2}) {
+    warpledger_sdpa_problem problem = E4m3Of(3, 300, 300, scope == 0 ? 0 : 1, scope);
+    problem.q = problem.o = {300 * 8 * 128, 128, 8 * 128};
+    problem.k = problem.v = {300 * 2 * 128, 128, 2 * 128};
+    const size_t first = runtime_.params.size();
+    ASSERT_EQ(ForwardE4m3(problem, At<float>(0), At<float>(0), At<float>(0)), WARPLEDGER_SDPA_OK)
+        << warpledger_sdpa_last_error();
+    ASSERT_EQ(runtime_.params.size(), first + 3);
+    for (size_t batch = 0; batch < 3; ++batch) {
+      const ForwardParams& params = runtime_.params[first + batch];
+      EXPECT_EQ(params.q, At(batch * 300 * 8 * 128));
+      EXPECT_EQ(params.v, At(batch * 300 * 2 * 128));
+      EXPECT_EQ(params.o, At(batch * 300 * 8 * 128 * 2));
+      const size_t kv_scales = scope == 0 ? 0 : scope == 1 ? 2 : 2 * 3;
+      EXPECT_EQ(params.q_scales, At<float>(scope == 0 ? 0 : batch * 8 * sizeof(float)));
+      EXPECT_EQ(params.k_scales, At<float>(batch * kv_scales * sizeof(float)));
+      EXPECT_EQ(params.v_scales, params.k_scales);
+    }
+  }
+}
+
+TEST_F(Calls, RefuseE4m3ThatNoKernelTakes) {
+  const float* const scale = At<float>(0);
+  const warpledger_sdpa_problem good = E4m3Of(1, 256, 256, 1, 1);
+  ExpectRefused(ForwardE4m3(good, nullptr, scale, scale), WARPLEDGER_SDPA_INVALID,
+                "q_scale is null");
+  ExpectRefused(ForwardE4m3(good, scale, nullptr, scale), WARPLEDGER_SDPA_INVALID,
+                "k_scale is null");
+  ExpectRefused(ForwardE4m3(good, scale, scale, At<float>(2)), WARPLEDGER_SDPA_INVALID,
+                "v_scale is not 4-byte aligned");
+  ExpectRefused(Forward(good, 0), WARPLEDGER_SDPA_INVALID,
+                "dtype is WARPLEDGER_SDPA_E4M3: it is forward_e4m3()'s, which takes scales");
+  ExpectRefused(ForwardE4m3(ProblemOf(256, 256), scale, scale, scale), WARPLEDGER_SDPA_INVALID,
+                "dtype is WARPLEDGER_SDPA_FP16: it has no scales");
+  for (const int head_dim : {64, 256}) {
+    warpledger_sdpa_problem problem = good;
+    problem.head_dim = head_dim;
+    ExpectRefused(ForwardE4m3(problem, scale, scale, scale), WARPLEDGER_SDPA_UNSUPPORTED,
+                  "head_dim is 128 in E4M3");
+  }
+  warpledger_sdpa_problem problem = good;
+  problem.total_q = problem.total_kv = 256;
+  ExpectRefused(
+      ForwardVarlen(problem, 0, 0), WARPLEDGER_SDPA_UNSUPPORTED,
+      "total_q is 256 and dtype E4M3; the library takes packed sequences of fp16 and bf16");
+  problem = good;
+  problem.q_scale_scope = WARPLEDGER_SDPA_SCALE_BLOCK;
+  ExpectRefused(ForwardE4m3(problem, scale, scale, scale), WARPLEDGER_SDPA_INVALID,
+                "q_scale_scope is 2; it must be WARPLEDGER_SDPA_SCALE_TENSOR or _HEAD");
+  problem = good;
+  problem.k = {256 * 264, 128, 264};
+  ExpectRefused(ForwardE4m3(problem, scale, scale, scale), WARPLEDGER_SDPA_INVALID,
+                "the row stride of k is 264 elements; it must be a multiple of 16");
+  // O without TMA, where rows see no key.
+  problem = E4m3Of(1, 256, 100, 0, 0);
+  problem.causal = 1;
+  problem.o = {256 * 8 * 128, 128, 8 * 128};
+  ExpectRefused(ForwardE4m3(problem, scale, scale, scale), WARPLEDGER_SDPA_UNSUPPORTED,
+                "it stores contiguous tensors alone, and o has other strides");
+  EXPECT_EQ(runtime_.launches, 0);
+}
+
+// A caller of an earlier header has no scopes, and the rest of its calls.
+TEST_F(Calls, ReadNoScopesOfAnEarlierProblem) {
+  warpledger_sdpa_problem problem = ProblemOf(400, 400);
+  problem.size = offsetof(warpledger_sdpa_problem, q_scale_scope);
+  EXPECT_EQ(problem.size, 160U);
+  problem.q_scale_scope = problem.kv_scale_scope = 77;
+  EXPECT_EQ(Forward(problem, 0), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+  EXPECT_EQ(runtime_.scales.back(), std::nullopt);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ arguments = argparse.Namespace()
 # As the structures were before there were strides, and packed sequences.
 FIRST_PROBLEM, FIRST_CHOICE = Problem.q.offset, Choice.launches.offset
 SECOND_PROBLEM = Problem.total_q.offset
+THIRD_PROBLEM = Problem.q_scale_scope.offset
 
 
 def problem(**changed):
@@ -59,14 +60,16 @@ class Library(unittest.TestCase):
 
     def test_refuses_what_makes_no_sense(self):
         self.refused(INVALID, "problem is null", None)
-        self.refused(INVALID, "problem.size is 8; it must be 160, or 48 as in the first", problem(size=8))
+        self.refused(INVALID, "problem.size is 8; it must be 168, or 48 as in the first", problem(size=8))
         self.refused(INVALID, "choice.size is 8; it must be 56, or 32 as in the first", problem(), Choice(8))
         for name in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
             for value in (0, -1):
                 self.refused(INVALID, f"{name} is {value}; it must be 1 or more", problem(**{name: value}))
         self.refused(INVALID, "query heads (8) must be a multiple of key/value heads (3)",
                      problem(heads_kv=3))
-        self.refused(INVALID, "dtype is 2", problem(dtype=2))
+        for dtype in -1, 3:
+            self.refused(INVALID, f"dtype is {dtype}; it must be WARPLEDGER_SDPA_FP16, _BF16 or _E4M3",
+                         problem(dtype=dtype))
         self.refused(INVALID, "causal is 2", problem(causal=2))
         for scale in (-1.0, float("nan"), float("inf")):
             self.refused(INVALID, "softmax_scale is", problem(softmax_scale=scale))
@@ -98,11 +101,28 @@ class Library(unittest.TestCase):
         self.refused(INVALID, "the head stride of o is 64 elements, so that its rows overlap",
                      problem(total_q=100, total_kv=100, o=Strides(0, 64, 64)))
 
+    def test_refuses_scales_that_make_no_sense(self):
+        for name, most in ("q_scale_scope", "_TENSOR or _HEAD"), ("kv_scale_scope", "_TENSOR, _HEAD or _BLOCK"):
+            self.refused(INVALID, f"{name} is 1; it must be 0, for only E4M3 has scales", problem(**{name: 1}))
+            for value in -1, 3:
+                self.refused(INVALID, f"{name} is {value}; it must be WARPLEDGER_SDPA_SCALE{most}",
+                             problem(dtype=2, head_dim=128, **{name: value}))
+        self.refused(INVALID, "q_scale_scope is 2", problem(dtype=2, head_dim=128, q_scale_scope=2))
+        self.refused(UNSUPPORTED, "total_q is 9 and dtype E4M3",
+                     problem(dtype=2, head_dim=128, total_q=9, total_kv=7, seq_kv=2**31 - 1, kv_scale_scope=2))
+        # Elements of one byte: 16 of them between what is 16-byte aligned. O has fp16.
+        for name, said in ("q", "q is 136 elements; it must be a multiple of 16, at least head_dim (128) and below 2^40"), \
+                ("o", "o is 132 elements; it must be a multiple of 8, at least head_dim (128) and below 2^39"):
+            row = 132 if name == "o" else 136
+            self.refused(INVALID, said, problem(dtype=2, head_dim=128, **{name: Strides(0, 64 * row, row)}))
+
     @unittest.skipIf(shutil.which("nvidia-smi"), "there may be a GPU")
     def test_says_that_there_is_no_gpu(self):
         given = [problem(), problem(size=FIRST_PROBLEM), problem(size=SECOND_PROBLEM, total_q=-1),
                  problem(total_q=9, total_kv=7), problem(total_q=9, total_kv=7, q=Strides(-1, 64, 512)),
                  problem(total_q=9, total_kv=7, seq_q=0, seq_kv=2**20 + 1),
+                 problem(size=THIRD_PROBLEM, q_scale_scope=7),
+                 problem(dtype=2, head_dim=128, q_scale_scope=1, kv_scale_scope=2),
                  # What is there once has no stride to speak of.
                  problem(seq_q=1, q=Strides(0, 64, -1), o=Strides(0, 64, -1)),
                  problem(batch=2, q=Strides(64 * 1536, 64, 1536), k=Strides(64 * 1536, 64, 1536))]
@@ -151,19 +171,15 @@ class Library(unittest.TestCase):
 
 class Costs(unittest.TestCase):
     def records(self):
-        fitted = set(re.findall(r"^//   (library_\S+)$",
-                                (FOLDER / "fitted_costs.h").read_text(encoding="utf-8"), re.MULTILINE))
-        named = {path.name.removesuffix(".tar.zst"): path
-                 for path in ROOT.glob("reports/data/*/library_*")}
+        fitted = set(re.findall(r"^//   (\S+)$", (FOLDER / "fitted_costs.h").read_text(encoding="utf-8"),
+                                re.MULTILINE))
+        named = {path.name.removesuffix(".tar.zst"): path for path in ROOT.glob("reports/data/*/*.tar.zst")}
         self.assertLessEqual(fitted, set(named))
         return ([named[name] for name in sorted(fitted)],
-                [path for name, path in sorted(named.items()) if name not in fitted])
+                [path for name, path in sorted(named.items()) if name.startswith("library_") and name not in fitted])
 
     def measured(self, records):
-        by_problem = {}
-        for record in records:
-            by_problem |= fit_costs.times(arguments.program, record)
-        return by_problem, fit_costs.terms(arguments.print_costs, by_problem)
+        return fit_costs.measure(arguments.program, arguments.print_costs, records)
 
     def test_are_what_the_fit_gives(self):
         fitted, _ = self.records()
