@@ -114,6 +114,7 @@ program=$prefix/share/warpledger/gpu_tests/$kBeside
 [[ ! -x $program ]] || beside "$kBeside" timeout 500 "$program" --gtest_brief=1
 beside exec_gpu_test module 550 ablations/subjects/sdpa/exec_gpu_test.py
 beside sdpa_gpu_test module 550 ablations/subjects/python/sdpa_gpu_test.py
+beside sdpa_e4m3_gpu_test module 300 ablations/subjects/python/sdpa_e4m3_gpu_test.py
 beside check_gpu_test module 300 ablations/subjects/sdpa/check_gpu_test.py
 for name in isolation_gpu_test calibrate_gpu_test; do
   beside "$name" module 300 "ablations/measure/$name.py"

@@ -4,6 +4,7 @@ capability 9.0.
 
     out = warpledger.sdpa(q, k, v, causal=True)
     out = warpledger.sdpa_varlen(q, k, v, cu_seqlens, cu_seqlens, longest, longest, causal=True)
+    out = warpledger.sdpa(q, k, v, q_scale=a, k_scale=b, v_scale=c)  # E4M3
 
 The C header, warpledger_sdpa.h, says what is computed, and which strides it takes. Nothing here needs
 PyTorch; outputs are made by the library that q is of.
@@ -19,9 +20,9 @@ import threading
 from typing import NamedTuple
 
 from . import driver
+from .dtypes import (BF16, DTYPES, E4M3, FP16, INT32, SCALES, TYPESTRS, as_e4m3, check_scales, dtype_of_torch, out_dtype,
+                     scopes_of, without_gaps)
 
-INT32 = 2
-DTYPES = {(2, 16): 0, (4, 16): 1, (0, 32): INT32}  # DLPack's code and bits: fp16, bf16; the first two are the library's
 HEAD_DIMS = (64, 128, 256)
 MOST_OF_ONE_SIZE = 1 << 20
 CUDA = 2  # kDLCUDA
@@ -41,7 +42,8 @@ class Problem(ctypes.Structure):
                 *((name, ctypes.c_int32) for name in ("dtype", "batch", "heads_q", "heads_kv", "seq_q", "seq_kv",
                                                       "head_dim", "causal")),
                 ("softmax_scale", ctypes.c_float), *((name, Strides) for name in "qkvo"),
-                ("total_q", ctypes.c_int64), ("total_kv", ctypes.c_int64)]
+                ("total_q", ctypes.c_int64), ("total_kv", ctypes.c_int64),
+                ("q_scale_scope", ctypes.c_int32), ("kv_scale_scope", ctypes.c_int32)]
 
 
 class Choice(ctypes.Structure):
@@ -56,7 +58,7 @@ class Tensor(NamedTuple):
     pointer: int
     shape: tuple
     strides: tuple
-    dtype: int  # of DTYPES; -1 for another
+    dtype: int  # of dtypes.DTYPES; -1 for another
     device: int
 
 
@@ -92,7 +94,7 @@ def library_path():
 def library():
     shared = ctypes.CDLL(library_path())
     shared.warpledger_sdpa_last_error.restype = ctypes.c_char_p
-    for name, pointers in ("forward", 6), ("forward_varlen", 8):
+    for name, pointers in ("forward", 6), ("forward_varlen", 8), ("forward_e4m3", 9):
         getattr(shared, f"warpledger_sdpa_{name}").argtypes = [
             ctypes.POINTER(Problem), *[ctypes.c_void_p] * pointers, ctypes.c_size_t, ctypes.c_void_p]
     return shared
@@ -106,15 +108,16 @@ def _check(status):
 
 
 @functools.lru_cache(maxsize=4096)
-def plan(dtype, shape, kv_heads, kv_rows, causal, scale, strides, device, totals=(0, 0)):
+def plan(dtype, shape, kv_heads, kv_rows, causal, scale, strides, device, totals=(0, 0), scopes=(0, 0)):
     """On the current device, whose number is in the cache's key.
 
     shape: (batch, heads, rows, head_dim) of q;  strides: of q, k, v and out, (batch, head, row) each
     totals: rows of packed q, and of k and v; then shape and kv_rows have the largest lengths
+    scopes: what shares a scale, of q, and of k and v
     """
     batch, heads, rows, head_dim = shape
     given = Problem(ctypes.sizeof(Problem), dtype, batch, heads, kv_heads, rows, kv_rows, head_dim, int(causal),
-                    scale or 0.0, *(Strides(*each) for each in strides), *totals)
+                    scale or 0.0, *(Strides(*each) for each in strides), *totals, *scopes)
     choice = Choice(ctypes.sizeof(Choice))
     with workspaces().beside_captures():  # it may load a kernel
         _check(library().warpledger_sdpa_describe(ctypes.byref(given), ctypes.byref(choice)))
@@ -133,14 +136,6 @@ class _DLTensor(ctypes.Structure):
 
 _POINTER_OF = ctypes.pythonapi.PyCapsule_GetPointer
 _POINTER_OF.restype, _POINTER_OF.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-
-
-def without_gaps(shape):
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.insert(0, step)
-        step *= size
-    return tuple(strides)
 
 
 def refuse_gradients(torch, *tensors):
@@ -163,8 +158,8 @@ def tensor_of(array, name, stream, of_torch=True):
     if torch is not None and isinstance(array, torch.Tensor) and array.is_cuda:
         # As DLPack would say it, which takes 25 us to. `stream` is PyTorch's current one.
         refuse_gradients(torch, array)
-        dtype = {torch.float16: 0, torch.bfloat16: 1, torch.int32: INT32}.get(array.dtype, -1)
-        return Tensor(array.data_ptr(), tuple(array.shape), array.stride(), dtype, array.device.index)
+        return Tensor(array.data_ptr(), tuple(array.shape), array.stride(), dtype_of_torch(torch, array.dtype),
+                      array.device.index)
     if hasattr(array, "__dlpack__"):
         if array.__dlpack_device__()[0] != CUDA:
             raise ValueError(f"{name} is not on a GPU")
@@ -191,7 +186,7 @@ def tensor_of(array, name, stream, of_torch=True):
     if writer is not None and (writer or LEGACY) != (stream or LEGACY):
         with workspaces().device(device):
             workspaces().wait(stream, writer)
-    return Tensor(pointer, shape, strides, {"f2": 0, "i4": INT32}.get(kind[1:], -1), device)
+    return Tensor(pointer, shape, strides, TYPESTRS.get(kind[1:], -1), device)
 
 
 class _Framework:
@@ -356,8 +351,11 @@ def check_scale(scale):
         raise ValueError(f"scale is {scale}; it must be above 0 and finite, in float32")
 
 
-def check_inputs(q, k, v):
-    """ValueError where shapes and dtypes, of tensors by heads, don't go together."""
+def check_inputs(q, k, v, scaled=False):
+    """ValueError where shapes and dtypes, of tensors by heads, don't go together.
+
+    scaled: whether there are scales
+    """
     for name, it in ("k", k), ("v", v):
         if it.dtype != q.dtype:
             raise ValueError(f"{name} has another dtype than q")
@@ -368,8 +366,12 @@ def check_inputs(q, k, v):
                              f"{q.shape[3]}")
     if k.shape != v.shape:
         raise ValueError(f"k has shape {k.shape} and v {v.shape}: (batch, heads, seq, head_dim)")
-    if q.dtype not in (0, 1):
-        raise ValueError("q, k and v must be float16 or bfloat16")
+    if scaled and q.dtype != E4M3:
+        raise ValueError("with scales q, k and v must be float8_e4m3fn, or uint8 and dtype='e4m3'")
+    if not scaled and q.dtype == E4M3:
+        raise ValueError("q, k and v are E4M3 without scales: sdpa() takes them as q_scale, k_scale and v_scale")
+    if q.dtype not in (FP16, BF16, E4M3):
+        raise ValueError("q, k and v must be float16 or bfloat16, or with scales E4M3")
     for name, it in ("q", q), ("k", k), ("v", v):
         if it.strides[3] != 1 and it.shape[3] != 1:
             raise ValueError(f"the elements of a row of {name} must lie side by side: its last stride is "
@@ -378,8 +380,9 @@ def check_inputs(q, k, v):
 
 def check_out(o, q):
     """The same of what is written."""
-    if o.shape != q.shape or o.dtype != q.dtype or o.device != q.device or o.strides[3] != 1:
-        raise ValueError(f"out must be as q: {q.shape} (batch, heads, seq, head_dim), of its dtype, on its GPU, "
+    if o.shape != q.shape or o.dtype != out_dtype(q.dtype) or o.device != q.device or o.strides[3] != 1:
+        its = "float16" if q.dtype == E4M3 else "of its dtype"
+        raise ValueError(f"out must be as q: {q.shape} (batch, heads, seq, head_dim), {its}, on its GPU, "
                          "with the elements of a row side by side")
 
 
@@ -407,17 +410,24 @@ def _strides_of(**tensors):
     return tuple(each.strides[:3] for each in tensors.values())
 
 
-def plan_of(q, k, v, o, causal, scale):
+def plan_of(q, k, v, o, causal, scale, scopes=(0, 0)):
     """Of tensors by heads; on the current device."""
-    return plan(q.dtype, q.shape, k.shape[1], k.shape[2], causal, scale, _strides_of(q=q, k=k, v=v, out=o), q.device)
+    return plan(q.dtype, q.shape, k.shape[1], k.shape[2], causal, scale, _strides_of(q=q, k=k, v=v, out=o), q.device,
+                scopes=scopes)
 
 
-def launch(made, q, k, v, o, lse, workspace, stream):
-    """All but `made` are addresses."""
-    _check(library().warpledger_sdpa_forward(made.given, q, k, v, o, lse, workspace, made.workspace_bytes, stream))
+def launch(made, q, k, v, o, lse, workspace, stream, scales=None):
+    """All but `made` are addresses. scales: those of q, k and v, in E4M3"""
+    if scales is None:
+        status = library().warpledger_sdpa_forward(made.given, q, k, v, o, lse, workspace, made.workspace_bytes, stream)
+    else:
+        status = library().warpledger_sdpa_forward_e4m3(made.given, q, k, v, *scales, o, lse, workspace,
+                                                        made.workspace_bytes, stream)
+    _check(status)
 
 
-def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layout="bhsd"):
+def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layout="bhsd", dtype=None, q_scale=None,
+         k_scale=None, v_scale=None):
     """softmax(scale q k^T + mask) v, on the current stream of q's library.
 
     q: (batch, heads, seq, head_dim), float16 or bfloat16, head_dim 64, 128 or 256; layout="bshd" for
@@ -427,6 +437,10 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
     scale: above 0; None for 1 / sqrt(head_dim)
     out: where the result goes; else it is made, with its rows and heads in q's order where a kernel stores
         them so
+    dtype: "e4m3" where q, k and v are bytes of E4M3 (uint8); float8_e4m3fn says it itself
+    q_scale, k_scale, v_scale: with E4M3, head_dim 128: what its numbers are multiplied by, float32 on the GPU. One
+        element for all values, or (batch, heads), in each layout; k_scale and v_scale also
+        (batch, heads, ceil(seq / 128)), for blocks of keys. out is float16 then.
     Returns out, or (out, lse) with lse (batch, heads, seq) float32, log(sum(exp(scale q k))).
 
     ValueError: an argument makes no sense. NotImplementedError: it does, but no kernel does it on this GPU.
@@ -434,31 +448,37 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout is {layout!r}; it must be 'bhsd' or 'bshd'")
     check_scale(scale)
+    if dtype not in (None, "e4m3"):
+        raise ValueError(f"dtype is {dtype!r}; it must be 'e4m3' or None")
+    scales = (q_scale, k_scale, v_scale) if check_scales(q_scale, k_scale, v_scale) else ()
     torch = sys.modules.get("torch")
-    if torch is not None and all(isinstance(each, torch.Tensor) and each.is_cuda for each in (q, k, v)) and (
+    if torch is not None and all(isinstance(each, torch.Tensor) and each.is_cuda for each in (q, k, v, *scales)) and (
             out is None or isinstance(out, torch.Tensor)):
-        return _sdpa_of_torch(torch, q, k, v, bool(causal), scale, return_lse, out, layout)
+        return _sdpa_of_torch(torch, q, k, v, bool(causal), scale, return_lse, out, layout, dtype, scales)
     framework = _Framework(q)
     stream = framework.stream(q)
     of_torch = framework.name == "torch"
-    q_, k_, v_ = (_by_heads(tensor_of(array, name, stream, of_torch), name, layout)
+    q_, k_, v_ = (as_e4m3(_by_heads(tensor_of(array, name, stream, of_torch), name, layout), dtype)
                   for name, array in (("q", q), ("k", k), ("v", v)))
-    check_inputs(q_, k_, v_)
+    check_inputs(q_, k_, v_, bool(scales))
+    scales_ = [tensor_of(array, name, stream, of_torch) for name, array in zip(SCALES, scales)]
+    scopes = scopes_of(q_, k_, scales_) if scales else (0, 0)
     batch, heads, rows, head_dim = q_.shape
+    kind = "float16" if scales else None
     if out is None and keeps_rows_outside(q_.shape, q_.strides, k_.shape[2], causal):
-        out = framework.empty((batch, rows, heads, head_dim), q)
+        out = framework.empty((batch, rows, heads, head_dim), q, kind)
         out = out if layout == "bshd" else out.swapaxes(1, 2)
     elif out is None:
-        out = framework.empty(q_.shape, q)
+        out = framework.empty(q_.shape, q, kind)
         out = out.swapaxes(1, 2) if layout == "bshd" else out
     o_ = _by_heads(tensor_of(out, "out", stream, of_torch), "out", layout)
     check_out(o_, q_)
     lse = framework.empty(q_.shape[:3], q, "float32") if return_lse else None
     with workspaces().device(q_.device):
-        made = plan_of(q_, k_, v_, o_, bool(causal), scale)
+        made = plan_of(q_, k_, v_, o_, bool(causal), scale, scopes)
         workspace, _kept = _workspace(framework, made, q, q_.device, stream)
         launch(made, q_.pointer, k_.pointer, v_.pointer, o_.pointer, _address(lse) if return_lse else None, workspace,
-               stream)
+               stream, [each.pointer for each in scales_] if scales else None)
     return (out, lse) if return_lse else out
 
 
@@ -474,29 +494,31 @@ def keep(where, key, value):
     return value
 
 
-def _sdpa_of_torch(torch, q, k, v, causal, scale, return_lse, out, layout):
-    refuse_gradients(torch, q, k, v, *(() if out is None else (out,)))
+def _sdpa_of_torch(torch, q, k, v, causal, scale, return_lse, out, layout, dtype=None, scales=()):
+    refuse_gradients(torch, q, k, v, *scales, *(() if out is None else (out,)))
     key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype, v.dtype, q.device, k.device,
-           v.device, causal, scale, layout, out if out is None else (out.shape, out.stride(), out.dtype, out.device))
+           v.device, causal, scale, layout, out if out is None else (out.shape, out.stride(), out.dtype, out.device),
+           dtype, *((each.shape, each.stride(), each.dtype, each.device) for each in scales))
     device = q.get_device()
     with device_of_torch(torch, device):
         known = _known.get(key)
         if known is None:
-            q_, k_, v_ = (_by_heads(tensor_of(array, name, 0), name, layout)
+            q_, k_, v_ = (as_e4m3(_by_heads(tensor_of(array, name, 0), name, layout), dtype)
                           for name, array in (("q", q), ("k", k), ("v", v)))
-            check_inputs(q_, k_, v_)
+            check_inputs(q_, k_, v_, bool(scales))
+            scopes = scopes_of(q_, k_, [tensor_of(*each, 0) for each in zip(scales, SCALES)]) if scales else (0, 0)
             batch, heads, rows, head_dim = q_.shape
             by_rows = keeps_rows_outside(q_.shape, q_.strides, k_.shape[2], causal)
             strides = ((rows * heads * head_dim, head_dim, heads * head_dim, 1) if by_rows else
                        without_gaps(q_.shape))
-            o_ = (q_._replace(strides=strides) if out is None else
+            o_ = (q_._replace(strides=strides, dtype=out_dtype(q_.dtype)) if out is None else
                   _by_heads(tensor_of(out, "out", 0), "out", layout))
             check_out(o_, q_)
-            known = keep(_known, key, (plan_of(q_, k_, v_, o_, causal, scale), by_heads(o_.shape, layout),
+            known = keep(_known, key, (plan_of(q_, k_, v_, o_, causal, scale, scopes), by_heads(o_.shape, layout),
                                        by_heads(o_.strides, layout), q_.shape[:3]))
         made, shape, strides, lse_shape = known
         if out is None:
-            out = q.new_empty_strided(shape, strides)
+            out = q.new_empty_strided(shape, strides, dtype=torch.float16 if scales else q.dtype)
         lse = q.new_empty(lse_shape, dtype=torch.float32) if return_lse else None
         stream = stream_of_torch(torch, device)
         if torch.cuda.is_current_stream_capturing():
@@ -505,7 +527,7 @@ def _sdpa_of_torch(torch, q, k, v, causal, scale, return_lse, out, layout):
         else:
             workspace = workspaces().of(device, stream, made.workspace_bytes)
         launch(made, q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr(), lse.data_ptr() if return_lse else None,
-               workspace, stream)
+               workspace, stream, [each.data_ptr() for each in scales] if scales else None)
     return (out, lse) if return_lse else out
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention by libwarpledger_sdpa as operators of PyTorch, torch.ops.warpledger.sdpa and sdpa_lse, and
-sdpa_varlen and sdpa_varlen_lse of packed sequences, which torch.compile keeps in its graphs.
+"""Attention by libwarpledger_sdpa as operators of PyTorch, torch.ops.warpledger.sdpa and sdpa_lse, sdpa_varlen and
+sdpa_varlen_lse of packed sequences, and sdpa_e4m3 and sdpa_e4m3_lse of float8_e4m3fn and scales, which torch.compile
+keeps in its graphs.
 
     from warpledger.torch import scaled_dot_product_attention
 
@@ -18,8 +19,9 @@ from torch.autograd import forward_ad
 
 from . import attention
 from .attention import HEAD_DIMS, Tensor
+from .dtypes import SCALES, dtype_of_torch, out_dtype, scopes_of
 
-_DTYPES = {torch.float16: 0, torch.bfloat16: 1}
+_DTYPES = (torch.float16, torch.bfloat16)  # PyTorch's own function is replaced for
 SMS = 132  # of an H100 or H200
 # What a copy of q is taken to cost, where it spares a launch for each batch: for a token of each batch out of a
 # packed product.
@@ -36,6 +38,10 @@ _takes = ("(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens
           "SymInt max_seqlen_k, bool causal=False, float? scale=None)")
 _library.define(f"sdpa_varlen{_takes} -> Tensor", tags=_tags)
 _library.define(f"sdpa_varlen_lse{_takes} -> (Tensor, Tensor)", tags=_tags)
+_takes = ("(Tensor q, Tensor k, Tensor v, Tensor q_scale, Tensor k_scale, Tensor v_scale, bool causal=False, "
+          "float? scale=None)")
+_library.define(f"sdpa_e4m3{_takes} -> Tensor", tags=_tags)
+_library.define(f"sdpa_e4m3_lse{_takes} -> (Tensor, Tensor)", tags=_tags)
 
 
 def _output(q, strides, k, causal):
@@ -55,6 +61,18 @@ def _sdpa_fake(q, k, v, causal=False, scale=None):
 @torch.library.register_fake("warpledger::sdpa_lse", lib=_library)
 def _sdpa_lse_fake(q, k, v, causal=False, scale=None):
     return _sdpa_fake(q, k, v, causal, scale), q.new_empty(q.shape[:3], dtype=torch.float32)
+
+
+@torch.library.register_fake("warpledger::sdpa_e4m3", lib=_library)
+def _sdpa_e4m3_fake(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None):
+    torch._check(q.dim() == 4 and k.dim() == 4 and v.dim() == 4, lambda: "q, k and v must have 4 dimensions")
+    return q.new_empty_strided(*_output(q, q.stride(), k, causal), dtype=torch.float16)
+
+
+@torch.library.register_fake("warpledger::sdpa_e4m3_lse", lib=_library)
+def _sdpa_e4m3_lse_fake(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None):
+    return (_sdpa_e4m3_fake(q, k, v, q_scale, k_scale, v_scale, causal, scale),
+            q.new_empty(q.shape[:3], dtype=torch.float32))
 
 
 @torch.library.register_fake("warpledger::sdpa_varlen", lib=_library)
@@ -82,10 +100,10 @@ _whys = {}
 
 
 def _tensor(given):
-    return Tensor(0, tuple(given.shape), given.stride(), _DTYPES.get(given.dtype, -1), given.device.index)
+    return Tensor(0, tuple(given.shape), given.stride(), dtype_of_torch(torch, given.dtype), given.device.index)
 
 
-def _prepare(q, callers, k, v, causal, scale):
+def _prepare(q, callers, k, v, causal, scale, scales):
     """On the current device. `callers`: the strides of q before it was copied."""
     attention.check_scale(scale)
     for name, each in ("q", q), ("k", k), ("v", v):
@@ -93,19 +111,21 @@ def _prepare(q, callers, k, v, causal, scale):
             raise ValueError(f"{name} has {each.dim()} dimensions, not 4 (bhsd)")
     out = _output(q, callers, k, causal)
     q_, k_, v_ = (_tensor(each) for each in (q, k, v))
-    attention.check_inputs(q_, k_, v_)
-    o_ = q_._replace(shape=out[0], strides=out[1])
-    plan = attention.plan_of(q_, k_, v_, o_, causal, scale)
+    attention.check_inputs(q_, k_, v_, bool(scales))
+    scopes = scopes_of(q_, k_, [_tensor(each) for each in scales]) if scales else (0, 0)
+    o_ = q_._replace(shape=out[0], strides=out[1], dtype=out_dtype(q_.dtype))
+    plan = attention.plan_of(q_, k_, v_, o_, causal, scale, scopes)
     if plan.launches > 1:
-        copied = attention.plan_of(q_._replace(strides=attention.without_gaps(q_.shape)), k_, v_, o_, causal, scale)
+        copied = attention.plan_of(q_._replace(strides=attention.without_gaps(q_.shape)), k_, v_, o_, causal, scale,
+                                   scopes)
         copy_us = COPY_US + 2 * q.nbytes / COPIED_BYTES_A_US
         if copied.launches == 1 and copied.expected_us + copy_us < plan.expected_us:
             return _Call(copied, True, out)
     return _Call(plan, False, out)
 
 
-def _run(q, k, v, causal, scale, lse):
-    """lse: a tensor or None"""
+def _run(q, k, v, causal, scale, lse, scales=()):
+    """lse: a tensor or None;  scales: of q, k and v in E4M3"""
     strides = callers = q.stride()
     # A view that begins between two 16 bytes is copied, into memory without gaps.
     if (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16:
@@ -115,10 +135,11 @@ def _run(q, k, v, causal, scale, lse):
     device = q.device.index
     with attention.device_of_torch(torch, device):
         key = (q.shape, strides, callers, k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype, v.dtype, device,
-               k.device.index, v.device.index, causal, scale)
-        call = _calls.get(key) or attention.keep(_calls, key, _prepare(q, callers, k, v, causal, scale))
+               k.device.index, v.device.index, causal, scale,
+               *((each.shape, each.stride(), each.dtype, each.device.index) for each in scales))
+        call = _calls.get(key) or attention.keep(_calls, key, _prepare(q, callers, k, v, causal, scale, scales))
         plan = call.plan
-        out = q.new_empty_strided(*call.out)
+        out = q.new_empty_strided(*call.out, dtype=torch.float16 if scales else q.dtype)
         if call.copies_q:
             q = q.contiguous()
         stream = attention.stream_of_torch(torch, device)
@@ -128,7 +149,8 @@ def _run(q, k, v, causal, scale, lse):
         else:
             at = attention.workspaces().of(device, stream, plan.workspace_bytes)
         attention.launch(plan, q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr(),
-                         None if lse is None else lse.data_ptr(), at, stream)
+                         None if lse is None else lse.data_ptr(), at, stream,
+                         [each.data_ptr() for each in scales] if scales else None)
     return out
 
 
@@ -139,6 +161,15 @@ def _sdpa_cuda(q, k, v, causal=False, scale=None):
 def _sdpa_lse_cuda(q, k, v, causal=False, scale=None):
     lse = q.new_empty(q.shape[:3], dtype=torch.float32)
     return _run(q, k, v, causal, scale, lse), lse
+
+
+def _sdpa_e4m3_cuda(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None):
+    return _run(q, k, v, causal, scale, None, (q_scale, k_scale, v_scale))
+
+
+def _sdpa_e4m3_lse_cuda(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None):
+    lse = q.new_empty(q.shape[:3], dtype=torch.float32)
+    return _run(q, k, v, causal, scale, lse, (q_scale, k_scale, v_scale)), lse
 
 
 def _sdpa_varlen_cuda(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False, scale=None):
@@ -163,8 +194,10 @@ def _refuse_gradients(operator, kernel):
     below = torch._C._after_autograd_keyset
     is_last = {}  # by the bits of a call's keys, for a look at the keys themselves takes 2 us
 
+    takes_scales = operator._schema.arguments[3].name == SCALES[0]
+
     def autograd(keys, q, k, v, *rest):
-        attention.refuse_gradients(torch, q, k, v)
+        attention.refuse_gradients(torch, q, k, v, *(rest[:3] if takes_scales else ()))
         bits = keys.raw_repr()
         last = is_last.get(bits)
         if last is None:
@@ -178,14 +211,18 @@ def _refuse_gradients(operator, kernel):
 
 
 for _name, _kernel in {"sdpa": _sdpa_cuda, "sdpa_lse": _sdpa_lse_cuda, "sdpa_varlen": _sdpa_varlen_cuda,
-                       "sdpa_varlen_lse": _sdpa_varlen_lse_cuda}.items():
+                       "sdpa_varlen_lse": _sdpa_varlen_lse_cuda, "sdpa_e4m3": _sdpa_e4m3_cuda,
+                       "sdpa_e4m3_lse": _sdpa_e4m3_lse_cuda}.items():
     _library.impl(_name, _kernel, "CUDA")
     _library.impl(_name, _refuse_gradients(getattr(torch.ops.warpledger, _name).default, _kernel), "Autograd",
                   with_keyset=True)
 
 
-def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False):
+def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, q_scale=None, k_scale=None, v_scale=None):
     """As warpledger.sdpa of (batch, heads, seq, head_dim), as an operator."""
+    if attention.check_scales(q_scale, k_scale, v_scale):
+        operator = torch.ops.warpledger.sdpa_e4m3_lse if return_lse else torch.ops.warpledger.sdpa_e4m3
+        return operator.default(q, k, v, q_scale, k_scale, v_scale, causal, scale)
     if return_lse:
         return torch.ops.warpledger.sdpa_lse.default(q, k, v, causal, scale)
     return torch.ops.warpledger.sdpa.default(q, k, v, causal, scale)
