@@ -58,8 +58,10 @@ inline std::vector<Design> FastestDesigns() {
       const std::string id(sdpa::ToggleId(kQ));
       design.arms.push_back({of + "+" + id + "=0", other, "without", id, of});
     }
-    if (design.head_dims.front() == 64) {
-      AddStep(last + "+keep_kv", {&sdpa::Config::wgmma_keep_kv, 1}, last, &design);
+    if (ConfigOf(design, last).wgmma_keep_kv != 0) {
+      sdpa::Config without = ConfigOf(design, last);
+      without.wgmma_keep_kv = 0;
+      design.arms.push_back({last + "+wgmma_keep_kv=0", without, "without", "wgmma_keep_kv", last});
     }
     if (design.head_dims.front() == 128) {
       AddStep(base + "+ping_pong", {&sdpa::Config::ping_pong, 1}, base, &design);
@@ -69,6 +71,8 @@ inline std::vector<Design> FastestDesigns() {
       const std::string stores = base + "+tma_store=0";
       design.arms.push_back({stores, from_registers});
       AddStep(stores + "+keep_kv", {&sdpa::Config::wgmma_keep_kv, 1}, stores, &design);
+      AddStep(stores + "+keep_kv+q_registers", {&sdpa::Config::wgmma_q_registers, 1},
+              stores + "+keep_kv", &design);
     }
     if (design.head_dims.front() == 256) {
       sdpa::Config no_turns = design.arms.front().config;
