@@ -4,7 +4,6 @@
 
 #include "ablations/record/profile.h"
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,7 +33,6 @@
 namespace warpledger::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using ablations::Profile;
 using ablations::ShapeInfo;
 
@@ -195,12 +193,11 @@ Profile ProfileOne(const Ncu& ncu, const Profiled& profiled, const std::string& 
   return profile;
 }
 
-ablations::ProfileInfo DescribeProfiles(const std::string& dir, const Ncu& ncu, uint64_t seed,
-                                        const Profiled& profiled) {
+ablations::ProfileInfo DescribeProfiles(const Ncu& ncu, uint64_t seed, const Profiled& profiled) {
   ablations::ProfileInfo info;
-  info.run_id = fs::path(dir).lexically_normal().filename().string();
-  if (info.run_id.empty()) info.run_id = "profile";
-  info.created_utc = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
+  const absl::Time now = absl::Now();
+  info.run_id = absl::FormatTime("profile-%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone());
+  info.created_utc = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());
   info.argv = CommandLine();
   info.ncu = ncu.version;
   info.seed = seed;
@@ -293,7 +290,7 @@ absl::StatusOr<int> ProfileVariants(const ProfileFlags& flags) {
       flags.ncu.given ? std::vector{*flags.ncu} : std::vector<std::string>{"ncu", kToolkitNcu};
   ASSIGN_OR_RETURN(const Ncu ncu, FindNcu(candidates, silence_limit));
 
-  const ablations::ProfileInfo info = DescribeProfiles(out, ncu, *flags.seed, profiled);
+  const ablations::ProfileInfo info = DescribeProfiles(ncu, *flags.seed, profiled);
   std::vector<Profile> known;
   if (ablations::HasProfiles(out)) {
     ASSIGN_OR_RETURN(ablations::ProfileRecord record, ablations::LoadProfiles(out));
