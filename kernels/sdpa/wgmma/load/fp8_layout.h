@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How P and V must lie for a product of 8-bit operands (wgmma m64nNk32, e4m3), which takes
-// both with K along the rows. Host-safe algebra; transpose.cuh and forward.cuh use it.
+// both with K along the rows. Host-safe algebra; transpose.cuh and consumer.cuh use it.
 //
 // P comes from Q K^T in registers. Of 32 keys a thread holds, for each of its two rows,
 // columns 2 q and the next of four groups of eight (q = lane % 4); as A operand it must
