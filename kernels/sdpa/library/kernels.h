@@ -85,7 +85,7 @@ constexpr Config QInRegisters(Config config) {
   return config;
 }
 // head_dim 64, up to 768 keys and heads enough to fill the SMs: a head's K and V are read once for
-// all its tiles of queries, 1.03 and 1.07 at 512 keys
+// all its tiles of queries, 1.04 and 1.07 at 512 keys, full and causal
 // (reports/decisions/0018-hopper-beyond-its-ladder.md).
 constexpr Config KeepKv(Config config) {
   config.wgmma_keep_kv = 1;

@@ -123,8 +123,9 @@ class OnAGpu(unittest.TestCase):
         for scopes in SCOPES:
             codes, scales, _ = self.make(2, 8, 2, 100, 300, scopes, "bshd")
             for operator in torch.ops.warpledger.sdpa_e4m3.default, torch.ops.warpledger.sdpa_e4m3_lse.default:
+                # test_schema multiplies its inputs, which PyTorch 2.11 can't for E4M3.
                 torch.library.opcheck(operator, (*codes, *scales, True, None),
-                                      test_utils=("test_schema", "test_faketensor"))
+                                      test_utils=("test_faketensor",))
             given = dict(zip(("q_scale", "k_scale", "v_scale"), scales))
             out, lse = sdpa(*codes, causal=True, return_lse=True, **given)
             expected, expected_lse = wl.sdpa(*codes, causal=True, return_lse=True, **given)
