@@ -208,9 +208,9 @@ def line_fit(points):
     """(slope, intercept, r2) of least squares through [(x, y)]; r2 is 1 for constant y."""
     xs, ys = zip(*points)
     mean_x, mean_y = statistics.fmean(xs), statistics.fmean(ys)
-    xx = sum((x - mean_x) ** 2 for x in xs)
-    xy = sum((x - mean_x) * (y - mean_y) for x, y in points)
-    yy = sum((y - mean_y) ** 2 for y in ys)
+    xx = math.fsum((x - mean_x) ** 2 for x in xs)
+    xy = math.fsum((x - mean_x) * (y - mean_y) for x, y in points)
+    yy = math.fsum((y - mean_y) ** 2 for y in ys)
     slope = xy / xx
     return slope, mean_y - slope * mean_x, 1.0 if yy == 0 else xy * xy / (xx * yy)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why the warps of each profiled kernel wait at one shape: shares of their cycles, stacked."""
 
+import math
+
 from matplotlib.patches import Patch
 
 from plots import profile, style
@@ -41,7 +43,7 @@ def _finding(launches, shape):
         waits = {reason: value for reason, value in launch["stalls"].items()
                  if reason not in ("selected", "not_selected")}
         reason = max(waits, key=waits.get)
-        return reason, waits[reason] / sum(launch["stalls"].values())
+        return reason, waits[reason] / math.fsum(launch["stalls"].values())
 
     names = {reason: label for reason, label, _ in _REASONS}
     (one, one_share), (other, other_share) = top(first), top(last)
@@ -53,7 +55,7 @@ def _finding(launches, shape):
 def draw(summary, shape):
     """The figure; SummaryError when no launch at that shape has stall counters."""
     launches = [launch for launch in summary.launches
-                if launch["shape"] == shape and sum(launch["stalls"].values()) > 0]
+                if launch["shape"] == shape and math.fsum(launch["stalls"].values()) > 0]
     if not launches:
         raise SummaryError(f"no launch at {shape} has stall counters, so there is nothing to draw")
     figure, axes = style.new_figure()
@@ -78,7 +80,7 @@ def draw(summary, shape):
     axes.set_xticklabels(["0%", "25%", "50%", "75%", "100%"])
     present = []
     for y, launch in enumerate(launches):
-        whole = sum(launch["stalls"].values())
+        whole = math.fsum(launch["stalls"].values())
         start = 0.0
         rest = 1.0
         for reason, label, colour in _REASONS:

@@ -6,6 +6,7 @@ also has a mark of its own, so that a figure reads in grey as well. Sizes suit a
 13.33 inches wide, as a 16:9 slide is, and no text is below 11 points.
 """
 
+import math
 import re
 
 import matplotlib
@@ -215,7 +216,7 @@ def label_rows(figure, labels, limit_in):
 def stack_rows(rows, least_in, pad_in):
     """(the heights of rows of labels, where each begins), in inches as the axes are."""
     heights = [max(least_in, lines_height_in(len(lines), ROW_PT) + pad_in) for lines in rows]
-    return heights, [sum(heights[:row]) for row in range(len(heights))]
+    return heights, [math.fsum(heights[:row]) for row in range(len(heights))]
 
 
 def label_row(axes, x, y, lines, **arguments):

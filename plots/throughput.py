@@ -82,7 +82,7 @@ def panels(*summaries):
 
 
 def _spread(ratios, over):
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
     return (f"{spoken_times(mean)} {over} over {len(ratios)} cells (geometric mean), "
             f"{spoken_times(min(ratios))} to {spoken_times(max(ratios))}")
 

@@ -73,7 +73,7 @@ class Claim:
     @property
     def mean(self):
         logs = [math.log(verdict["ratio"]) for verdict in self.verdicts if verdict["ratio"]]
-        return sum(logs) / len(logs) if logs else 0
+        return math.fsum(logs) / len(logs) if logs else 0
 
 
 def claims_of(run, summary, link):

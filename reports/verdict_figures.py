@@ -191,7 +191,7 @@ def correlation(records):
     pairs = sum(of["trials"] * (of["trials"] - 1) for of in records)
     if not 0 < share < 1 or not pairs:
         return 0.0
-    squares = sum((of["trials"] - of["covered"] - of["trials"] * share) ** 2 for of in records)
+    squares = math.fsum((of["trials"] - of["covered"] - of["trials"] * share) ** 2 for of in records)
     return max(0.0, (squares / (share * (1 - share)) - trials) / pairs)
 
 
@@ -224,7 +224,7 @@ def chance_of_more(misses, records, together):
     chances = [1.0]
     for trials in records:
         chances = together_chances(chances, miss_chances(trials, together, misses), misses)
-    return max(0.0, 1 - sum(chances))
+    return max(0.0, 1 - math.fsum(chances))
 
 
 def allowed(trials):
@@ -267,8 +267,8 @@ def designs_below(records):
                           "chance": chance_of_more(misses - 1, trials, together),
                           "needed": deciding_records(round(sum(trials) / len(of)), together)})
     return {"designs": len(designs), "below": below, "correlation": together,
-            "expected": sum(count * chance for count, chance in enumerate(counts)),
-            "none": counts[0], "as_many": sum(counts[len(below):])}
+            "expected": math.fsum(count * chance for count, chance in enumerate(counts)),
+            "none": counts[0], "as_many": math.fsum(counts[len(below):])}
 
 
 def below_text(of):
