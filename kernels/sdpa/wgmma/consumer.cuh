@@ -397,6 +397,58 @@ class WgmmaConsumer {
     if constexpr (kShape.overlap) RefillV();
   }
 
+  // With kSumRises: as Step, of tiles n down to `last`, of which each row sees all keys. All warps
+  // agree on whether a row rose, because its scores are computed again then, and products are the
+  // warpgroup's. So K's tile is let go behind the vote. What a risen row asks for stands outside
+  // the inner loop: in it, it kept descriptors from uniform registers.
+  __device__ void StepsBySum(Tile& t, const WgmmaWork<kShape>& work, int n, int last) {
+    static_assert(kShape.overlap && !kShape.fp8);
+#pragma unroll 1
+    while (n >= last) {
+      bool rises = false;
+#pragma unroll 1
+      do {
+        ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
+        AwaitTurn();
+        StartScores(t, k_.slot);
+        ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
+        StartOutput(t, v_.slot);
+        PassTurn<WgmmaTurns::kStarted>();
+        ptx::WgmmaWait<1>();
+        ptx::PinRegisters(t.scores);
+        PassTurn<WgmmaTurns::kScored>();
+        float tile_sum[2];
+        const bool stays = t.softmax.TakeOldMaxima(t.scores, ScoreScale(), tile_sum);
+        // The vote of the warp tells the compiler that lanes agree (TileQueue::Next).
+        rises = __any_sync(0xffffffffu,
+                           ptx::NamedBarrierAny(kEpilogueBarrier + warpgroup_, kWarpgroup, !stays));
+        if (rises) break;
+        t.softmax.AddSums(tile_sum);
+        EndStepBySum(t, n);
+      } while (--n >= last);
+      if (!rises) break;
+      ptx::WgmmaWait<0>();
+      PinOutput(t);
+      StartScores(t, k_.slot);
+      ptx::WgmmaWait<0>();
+      ptx::PinRegisters(t.scores);
+      float rescale[2];
+      t.softmax.TakeNewMaxima(t.scores, ScoreScale(), rescale);
+      EndStepBySum(t, n);
+      Rescale(t, rescale);
+      --n;
+    }
+  }
+  __device__ void EndStepBySum(Tile& t, int n) {
+    ReleaseK(n);
+    k_.Advance();
+    EndOutput(t, n + 1);
+    PassProbabilities(t);
+    AwaitProbabilities();
+    RefillK();
+    RefillV();
+  }
+
   // Behind a sequence's last key the tile of V holds the next sequence's, whose probabilities are
   // 0; but 0 times infinity is not. Each warpgroup clears the rows for itself, the same as the
   // others.
@@ -511,7 +563,9 @@ class WgmmaConsumer {
     if constexpr (kShape.split_kv) whole = max(whole, work.split_begin);
 #pragma unroll 1
     for (; n >= whole; --n) Step<true>(t, work, n);
-    if constexpr (!kShape.mask_all) {
+    if constexpr (kShape.rescale == WgmmaRescale::kSumRises) {
+      StepsBySum(t, work, n, kShape.split_kv ? work.split_begin : 0);
+    } else if constexpr (!kShape.mask_all) {
 #pragma unroll 1
       for (; n >= (kShape.split_kv ? work.split_begin : 0); --n) Step<false>(t, work, n);
     }

@@ -19,6 +19,8 @@ struct WgmmaFamily {
   static constexpr Exclusion kExclusions[] = {
       {&Config::wgmma_exp, 2, &Config::wgmma_fp8, 1, 1,
        "its probabilities are raised by a power of two, in log2 units and beyond fp16's 11 bits"},
+      {&Config::wgmma_skip_maxima, 1, &Config::wgmma_exp, 1, 1,
+       "where a row has no maximum yet the polynomial is not infinite, and its sum tells nothing"},
       {&Config::wgmma_lazy_rescale, 1, &Config::wgmma_pack_heads, 1, 1,
        "rows behind a group that does not divide the tile hold what lay there, and would vote"},
   };

@@ -30,6 +30,7 @@ enum class WgmmaRescale : unsigned char {
   kEachTile,
   kRowRises,     // where some row of a warp outgrows its maximum by far
   kThreadRises,  // the same by each thread's own part of a row: no shuffles where it doesn't
+  kSumRises,     // by the sum of its probabilities where no mask is: no maxima where it doesn't
 };
 
 struct WgmmaShape {
@@ -238,7 +239,8 @@ constexpr WgmmaShape WgmmaShapeOf(const Config& c) {
   s.fetch_ahead = c.dynamic_schedule == 2;
   s.tma_store = c.tma_store != 0;
   s.exp = kWgmmaExpMethods[c.wgmma_exp];
-  s.rescale = c.wgmma_thread_max     ? WgmmaRescale::kThreadRises
+  s.rescale = c.wgmma_skip_maxima    ? WgmmaRescale::kSumRises
+              : c.wgmma_thread_max   ? WgmmaRescale::kThreadRises
               : c.wgmma_lazy_rescale ? WgmmaRescale::kRowRises
                                      : WgmmaRescale::kEachTile;
   s.mask_all = c.wgmma_mask_all != 0;

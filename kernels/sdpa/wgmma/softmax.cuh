@@ -64,7 +64,7 @@ struct RowPairSoftmax {
   template <int kCount, typename Between>
   __device__ bool Update(float (&scores)[kCount], float scale, float (&rescale)[2],
                          const Between& between) {
-    if constexpr (kRescale == WgmmaRescale::kThreadRises) {
+    if constexpr (kRescale == WgmmaRescale::kThreadRises || kRescale == WgmmaRescale::kSumRises) {
       return UpdateByThread(scores, scale, rescale, between);
     } else {
       return UpdateByRow(scores, scale, rescale, between);
@@ -87,6 +87,33 @@ struct RowPairSoftmax {
     return kForFp8 ? sum[r] * (1.0f / (1 << kFp8RiseLog2)) : sum[r];
   }
 
+  // With kSumRises, in place of Update where a row has a maximum already: turns `scores` into
+  // probabilities against the maxima as they are. Returns whether no row of this thread has
+  // outgrown its maximum; AddSums(tile_sum) is to follow then. Else the scores are lost. A sum of
+  // numbers above 0 is at least the largest of them; with a maximum of -inf it is infinity or NaN.
+  template <int kCount>
+  __device__ bool TakeOldMaxima(float (&scores)[kCount], float scale, float (&tile_sum)[2]) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      tile_sum[r] = SumOfExponentials(scores, r, scale, -__fmul_rn(max[r], scale), 0.0f);
+    }
+    return tile_sum[0] <= kMostOfRisen && tile_sum[1] <= kMostOfRisen;
+  }
+  __device__ void AddSums(const float (&tile_sum)[2]) {
+    sum[0] += tile_sum[0];
+    sum[1] += tile_sum[1];
+  }
+
+  // As Update, whether a row rises or not.
+  template <int kCount>
+  __device__ void TakeNewMaxima(float (&scores)[kCount], float scale, float (&rescale)[2]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float row_max = QuadMax(ThreadMax(scores, r, max[r]));
+      RebasedExponentials(scores, scale, r, row_max, rescale[r]);
+    }
+  }
+
   // Completes the sums over the quad.
   __device__ void Finish() {
 #pragma unroll
@@ -101,6 +128,8 @@ struct RowPairSoftmax {
   // In units of scaled scores.
   static constexpr float kLazyRise =
       InLog2Units(kMethod) ? kLazyRiseLog2 : kLazyRiseLog2 / Exp::kLog2E;
+  // A probability at that rise.
+  static constexpr float kMostOfRisen = 1 << static_cast<int>(kLazyRiseLog2);
 
   template <int kCount, typename Between>
   __device__ bool UpdateByRow(float (&scores)[kCount], float scale, float (&rescale)[2],
@@ -180,6 +209,13 @@ struct RowPairSoftmax {
   __device__ void Exponentials(float (&scores)[kCount], float scale, int r, float subtract,
                                float sum_even) {
     const float shift = kForFp8 ? kFp8RiseLog2 - subtract : -subtract;
+    sum[r] = SumOfExponentials(scores, r, scale, shift, sum_even);
+  }
+
+  // Of row r, in place, of scores times `scale` plus `shift`; returns sum_even and their sum.
+  template <int kCount>
+  __device__ static float SumOfExponentials(float (&scores)[kCount], int r, float scale,
+                                            float shift, float sum_even) {
     float sum_odd = 0.0f;
 #pragma unroll
     for (int i = 0; i < kCount; i += 4) {
@@ -198,7 +234,7 @@ struct RowPairSoftmax {
       sum_even += even;
       sum_odd += odd;
     }
-    sum[r] = sum_even + sum_odd;
+    return sum_even + sum_odd;
   }
 };
 

@@ -9,12 +9,28 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ablations/subjects/sdpa/designs/design.h"
 #include "kernels/sdpa/library/kernels.h"
 
 namespace warpledger::ablations {
+
+// The arm `of` with a toggle that it lacks, or without one that it has. Called after both.
+inline std::string AddTurned(sdpa::ToggleField field, const std::string& of, Design* design) {
+  const std::string_view id = sdpa::ToggleId(field);
+  sdpa::Config other = ConfigOf(*design, of);
+  if (other.*field == 0) {
+    const std::string name = of + "+" + std::string(id.substr(id.starts_with("wgmma_") ? 6 : 0));
+    AddStep(name, {field, 1}, of, design);
+    return name;
+  }
+  other.*field = 0;
+  const std::string name = of + "+" + std::string(id) + "=0";
+  design->arms.push_back({name, other, "without", std::string(id), of});
+  return name;
+}
 
 inline std::vector<Design> FastestDesigns() {
   std::vector<Design> designs;
@@ -39,46 +55,38 @@ inline std::vector<Design> FastestDesigns() {
     designs.back().arms.push_back({name + ":" + std::string(kernel.name), kernel.config});
   }
   for (Design& design : designs) {
+    constexpr sdpa::ToggleField kQ = &sdpa::Config::wgmma_q_registers;
+    constexpr sdpa::ToggleField kSkip = &sdpa::Config::wgmma_skip_maxima;
     const std::string base = design.arms.front().name;
-    if (design.dtypes.front() == sdpa::Dtype::kBf16) {
-      design.arms.push_back({design.name + ":aa", design.arms.front().config, "aa", "", base});
-      continue;
-    }
-    // With 192 rows a tile, with 128, and at head_dim 128.
     const std::string last = design.arms.back().name;
-    for (const std::string& of : std::set<std::string>{base, last}) {
-      if (design.head_dims.front() == 256) continue;
-      constexpr sdpa::ToggleField kQ = &sdpa::Config::wgmma_q_registers;
-      sdpa::Config other = ConfigOf(design, of);
-      if (other.*kQ == 0) {
-        AddStep(of + "+q_registers", {kQ, 1}, of, &design);
-        continue;
+    const int head_dim = design.head_dims.front();
+    if (design.dtypes.front() == sdpa::Dtype::kFp16) {
+      // With 192 rows a tile, with 128, and at head_dim 128.
+      for (const std::string& of : std::set<std::string>{base, last}) {
+        if (head_dim != 256) AddTurned(kQ, of, &design);
       }
-      other.*kQ = 0;
-      const std::string id(sdpa::ToggleId(kQ));
-      design.arms.push_back({of + "+" + id + "=0", other, "without", id, of});
+      if (head_dim == 64) AddTurned(&sdpa::Config::wgmma_keep_kv, last, &design);
+      if (head_dim == 128) {
+        AddStep(base + "+ping_pong", {&sdpa::Config::ping_pong, 1}, base, &design);
+        // Beside more tiles of K there is no place for O's way out.
+        sdpa::Config from_registers = design.arms.front().config;
+        from_registers.tma_store = 0;
+        const std::string stores = base + "+tma_store=0";
+        design.arms.push_back({stores, from_registers});
+        AddStep(stores + "+keep_kv", {&sdpa::Config::wgmma_keep_kv, 1}, stores, &design);
+        AddStep(stores + "+keep_kv+q_registers", {kQ, 1}, stores + "+keep_kv", &design);
+        AddTurned(kSkip, stores + "+keep_kv+q_registers", &design);
+      }
+      if (head_dim == 256) {
+        sdpa::Config no_turns = design.arms.front().config;
+        no_turns.ping_pong = 0;
+        no_turns.tma_store = 1;
+        design.arms.push_back({base + "+tma_store+ping_pong=0", no_turns});
+      }
     }
-    if (ConfigOf(design, last).wgmma_keep_kv != 0) {
-      sdpa::Config without = ConfigOf(design, last);
-      without.wgmma_keep_kv = 0;
-      design.arms.push_back({last + "+wgmma_keep_kv=0", without, "without", "wgmma_keep_kv", last});
-    }
-    if (design.head_dims.front() == 128) {
-      AddStep(base + "+ping_pong", {&sdpa::Config::ping_pong, 1}, base, &design);
-      // Beside more tiles of K there is no place for O's way out.
-      sdpa::Config from_registers = design.arms.front().config;
-      from_registers.tma_store = 0;
-      const std::string stores = base + "+tma_store=0";
-      design.arms.push_back({stores, from_registers});
-      AddStep(stores + "+keep_kv", {&sdpa::Config::wgmma_keep_kv, 1}, stores, &design);
-      AddStep(stores + "+keep_kv+q_registers", {&sdpa::Config::wgmma_q_registers, 1},
-              stores + "+keep_kv", &design);
-    }
-    if (design.head_dims.front() == 256) {
-      sdpa::Config no_turns = design.arms.front().config;
-      no_turns.ping_pong = 0;
-      no_turns.tma_store = 1;
-      design.arms.push_back({base + "+tma_store+ping_pong=0", no_turns});
+    for (const std::string& of : std::set<std::string>{base, last}) {
+      const std::string turned = AddTurned(kSkip, of, &design);
+      if (head_dim == 128) AddTurned(kQ, turned, &design);
     }
     design.arms.push_back({design.name + ":aa", design.arms.front().config, "aa", "", base});
   }

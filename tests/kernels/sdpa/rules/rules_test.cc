@@ -354,6 +354,16 @@ const Ruling kRulings[] = {
     {"wgmma+kv_ring_stages+softmax_overlap+consumer_warpgroups+dynamic_schedule+tma_store+"
      "wgmma_keep_kv",
      128, "wgmma_keep_kv without tma_store"},
+    // Sums tell of maxima only where there is something to rise above.
+    {"wgmma+softmax_overlap+wgmma_lazy_rescale+wgmma_thread_max+wgmma_skip_maxima", 0, ""},
+    {"wgmma+softmax_overlap+wgmma_lazy_rescale+wgmma_skip_maxima", 0,
+     "wgmma_skip_maxima needs wgmma_thread_max"},
+    {"wgmma+softmax_overlap+wgmma_lazy_rescale+wgmma_thread_max+wgmma_skip_maxima+wgmma_exp", 0,
+     "wgmma_skip_maxima without wgmma_exp"},
+    {"wgmma+softmax_overlap+wgmma_lazy_rescale+wgmma_thread_max+wgmma_skip_maxima+wgmma_exp=2", 0,
+     ""},
+    {"wgmma+softmax_overlap+wgmma_late_wait+wgmma_lazy_rescale+wgmma_thread_max+wgmma_skip_maxima",
+     0, "wgmma_skip_maxima without wgmma_late_wait"},
     {"wgmma+softmax_overlap+consumer_warpgroups+wgmma_keep_kv", 64,
      "wgmma_keep_kv needs dynamic_schedule"},
     // Half-precision exponentials and the polynomial are for fp16.
