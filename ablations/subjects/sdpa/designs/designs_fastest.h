@@ -88,6 +88,13 @@ inline std::vector<Design> FastestDesigns() {
       const std::string turned = AddTurned(kSkip, of, &design);
       if (head_dim == 128) AddTurned(kQ, turned, &design);
     }
+    // What registers are free without maxima may go to more keys a tile.
+    if (head_dim != 256) {
+      const std::string of = head_dim == 64 ? last + "+wgmma_keep_kv=0" : base;
+      const std::string turned =
+          head_dim == 64 ? AddTurned(kSkip, of, &design) : of + "+skip_maxima";
+      AddStep(turned + "+keys_176", {&sdpa::Config::wgmma_tile, 2}, turned, &design);
+    }
     design.arms.push_back({design.name + ":aa", design.arms.front().config, "aa", "", base});
   }
   // In FP8: O by plain stores, then the library's kernel, whose O leaves by TMA.
