@@ -85,7 +85,9 @@ inline std::vector<Design> FastestDesigns() {
       }
     }
     for (const std::string& of : std::set<std::string>{base, last}) {
-      const std::string turned = AddTurned(kSkip, of, &design);
+      const bool by_thread = ConfigOf(design, of).wgmma_thread_max != 0;
+      const std::string turned = AddTurned(
+          kSkip, by_thread ? of : AddTurned(&sdpa::Config::wgmma_thread_max, of, &design), &design);
       if (head_dim == 128) AddTurned(kQ, turned, &design);
     }
     // What registers are free without maxima may go to more keys a tile.
