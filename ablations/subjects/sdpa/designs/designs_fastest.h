@@ -74,8 +74,6 @@ inline std::vector<Design> FastestDesigns() {
         const std::string stores = base + "+tma_store=0";
         design.arms.push_back({stores, from_registers});
         AddStep(stores + "+keep_kv", {&sdpa::Config::wgmma_keep_kv, 1}, stores, &design);
-        AddStep(stores + "+keep_kv+q_registers", {kQ, 1}, stores + "+keep_kv", &design);
-        AddTurned(kSkip, stores + "+keep_kv+q_registers", &design);
       }
       if (head_dim == 256) {
         sdpa::Config no_turns = design.arms.front().config;
@@ -85,17 +83,8 @@ inline std::vector<Design> FastestDesigns() {
       }
     }
     for (const std::string& of : std::set<std::string>{base, last}) {
-      const bool by_thread = ConfigOf(design, of).wgmma_thread_max != 0;
-      const std::string turned = AddTurned(
-          kSkip, by_thread ? of : AddTurned(&sdpa::Config::wgmma_thread_max, of, &design), &design);
+      const std::string turned = AddTurned(kSkip, of, &design);
       if (head_dim == 128) AddTurned(kQ, turned, &design);
-    }
-    // What registers are free without maxima may go to more keys a tile.
-    if (head_dim != 256) {
-      const std::string of = head_dim == 64 ? last + "+wgmma_keep_kv=0" : base;
-      const std::string turned =
-          head_dim == 64 ? AddTurned(kSkip, of, &design) : of + "+skip_maxima";
-      AddStep(turned + "+keys_176", {&sdpa::Config::wgmma_tile, 2}, turned, &design);
     }
     design.arms.push_back({design.name + ":aa", design.arms.front().config, "aa", "", base});
   }
