@@ -52,18 +52,20 @@ __device__ inline void OrderBehind(float sum) {
       : "memory");
 }
 
-// Matrix descriptor of a tile in shared memory with the 128-byte swizzle, as the
-// TMA writes it: rows of 128 bytes, eight rows to an atom of
-// 1024 bytes, the tile 1024-byte aligned (PTX ISA, "Matrix Descriptor").
+// Matrix descriptor of a tile in shared memory with the 128- or 64-byte swizzle, as the
+// TMA writes it: rows of as many bytes, eight rows to an atom, the tile aligned to an atom
+// (PTX ISA, "Matrix Descriptor").
 //   leading_bytes: for a tile whose N runs along the rows (transposed B), the
 //     distance between two blocks of 64 columns; else unused
 // Steps along K: 32 bytes per 16 elements within a row, or 2048 bytes per 16 rows
 // in the transposed case; AdvanceDescriptor takes them.
+template <int kRowBytes = 128>
 __device__ inline uint64_t SwizzledDescriptor(uint32_t smem, uint32_t leading_bytes = 16) {
-  constexpr uint64_t kSwizzle128B = uint64_t{1} << 62;
-  constexpr uint64_t kAtomBytes = 1024;
+  static_assert(kRowBytes == 128 || kRowBytes == 64);
+  constexpr uint64_t kSwizzle = uint64_t{kRowBytes == 128 ? 1 : 2} << 62;
+  constexpr uint64_t kAtomBytes = 8 * kRowBytes;
   const auto field = [](uint64_t bytes) { return (bytes & 0x3ffff) >> 4; };
-  return field(smem) | field(leading_bytes) << 16 | field(kAtomBytes) << 32 | kSwizzle128B;
+  return field(smem) | field(leading_bytes) << 16 | field(kAtomBytes) << 32 | kSwizzle;
 }
 __device__ inline uint64_t AdvanceDescriptor(uint64_t descriptor, uint32_t bytes) {
   return descriptor + (bytes >> 4);
@@ -247,6 +249,16 @@ WARPLEDGER_WGMMA(176,
                                ", " WARPLEDGER_R7 ", " WARPLEDGER_R8 ", " WARPLEDGER_R9
                                ", " WARPLEDGER_R10,
                  "%88", "%89", "%90", "%91", "%92", "%93", "%94", WARPLEDGER_OPERANDS)
+#undef WARPLEDGER_OPERANDS
+#define WARPLEDGER_OPERANDS                                                                 \
+  WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
+      WARPLEDGER_O6, WARPLEDGER_O7, WARPLEDGER_O8, WARPLEDGER_O9, WARPLEDGER_O10, WARPLEDGER_O11
+WARPLEDGER_WGMMA(192,
+                 WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
+                               ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6
+                               ", " WARPLEDGER_R7 ", " WARPLEDGER_R8 ", " WARPLEDGER_R9
+                               ", " WARPLEDGER_R10 ", " WARPLEDGER_R11,
+                 "%96", "%97", "%98", "%99", "%100", "%101", "%102", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                       \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5,       \

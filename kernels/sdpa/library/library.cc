@@ -160,7 +160,7 @@ int ReadScales(const warpledger_sdpa_problem& given, TensorLayouts* layouts) {
   }
   if (!scaled) return WARPLEDGER_SDPA_OK;
   const bool per_block = given.kv_scale_scope == WARPLEDGER_SDPA_SCALE_BLOCK;
-  constexpr int kKeys = kFp8Tile.tile_n;
+  constexpr int kKeys = kFp8BlockKeys;
   layouts->scales = {.q_head = given.q_scale_scope == WARPLEDGER_SDPA_SCALE_HEAD ? 1 : 0,
                      .kv_head = per_block ? (given.seq_kv + kKeys - 1) / kKeys
                                 : given.kv_scale_scope == WARPLEDGER_SDPA_SCALE_HEAD ? 1

@@ -33,14 +33,14 @@ Encoder FindEncoder() {
 // Of `rank` dimensions, innermost first; `strides` are in bytes, from the second dimension on.
 cudaError_t Encode(const void* tensor, CUtensorMapDataType type, cuuint32_t rank,
                    const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
-                   CUtensorMap* map,
+                   CUtensorMapSwizzle swizzle, CUtensorMap* map,
                    CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B) {
   const Encoder encode = FindEncoder();
   if (encode == nullptr) return cudaErrorNotSupported;
   const cuuint32_t element_strides[] = {1, 1, 1, 1};
   const CUresult result =
       encode(map, type, rank, const_cast<void*>(tensor), sizes, strides, box, element_strides,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, promotion,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
@@ -67,9 +67,12 @@ cudaError_t EncodeTensorMap(const MappedTensor& tensor, int rows, CUtensorMap* m
                               static_cast<cuuint64_t>(tensor.heads)};
   const cuuint64_t strides[] = {static_cast<cuuint64_t>(tensor.row_stride * bytes),
                                 static_cast<cuuint64_t>(tensor.head_stride * bytes)};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(kSwizzleBytes / bytes),
+  // A row of head_dim 64 in 8 bits is shorter than the longest swizzled one.
+  const bool is_short = tensor.head_dim * bytes == 64;
+  const cuuint32_t box[] = {static_cast<cuuint32_t>((is_short ? 64 : kSwizzleBytes) / bytes),
                             static_cast<cuuint32_t>(rows), 1};
-  return Encode(tensor.data, type, 3, sizes, strides, box, map, promotion);
+  const auto swizzle = is_short ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B;
+  return Encode(tensor.data, type, 3, sizes, strides, box, swizzle, map, promotion);
 }
 
 cudaError_t EncodePackedQueries(const ForwardParams& forward, const TensorStrides& strides,
@@ -88,7 +91,7 @@ cudaError_t EncodePackedQueries(const ForwardParams& forward, const TensorStride
                                      static_cast<cuuint64_t>(group_stride * bytes)};
   const cuuint32_t box[] = {static_cast<cuuint32_t>(kSwizzleBytes / bytes),
                             static_cast<cuuint32_t>(group), static_cast<cuuint32_t>(positions), 1};
-  return Encode(forward.q, type, 4, sizes, byte_strides, box, map);
+  return Encode(forward.q, type, 4, sizes, byte_strides, box, CU_TENSOR_MAP_SWIZZLE_128B, map);
 }
 
 const char* DescribePromotion(const void* params) {

@@ -30,8 +30,8 @@
 #include "kernels/sdpa/shared/exp.cuh"
 #include "kernels/sdpa/shared/scores.cuh"
 #include "kernels/sdpa/wgmma/epilogue.cuh"
+#include "kernels/sdpa/wgmma/fp8_products.cuh"
 #include "kernels/sdpa/wgmma/fragment_store.cuh"
-#include "kernels/sdpa/wgmma/load/fp8_layout.h"
 #include "kernels/sdpa/wgmma/load/inline_loader.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
@@ -101,13 +101,18 @@ class WgmmaConsumer {
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   static constexpr int kScores = kShape.tile_n / 2;  // registers per thread
   static constexpr int kOutputs = kShape.head_dim / 2;
+  // Of O's columns, whose P V is apart from O, and how many parts at once.
+  static constexpr int kParts = OutputParts(kShape);
+  static constexpr int kFresh = kOutputs / kParts;
   static constexpr bool kTakeTurns = kShape.turns != WgmmaTurns::kNone && kShape.consumers > 1;
 
   template <int kN>
   using Product = ptx::Wgmma<kN, kShape.fp8    ? ptx::WgmmaInputs::kE4m3
                                  : kShape.bf16 ? ptx::WgmmaInputs::kBf16
                                                : ptx::WgmmaInputs::kFp16>;
+  using Fp8 = Fp8Products<kShape>;
   static constexpr int kColumns = SwizzleColumns(kShape);
+  static constexpr int kRow = RowBytes(kShape);
   static constexpr int kPerProduct = 32 / ElementBytes(kShape);  // along K
 
   // From one block of 64 keys of P to the next.
@@ -115,6 +120,8 @@ class WgmmaConsumer {
 
   // Where the warpgroup's P lies, if in shared memory.
   __device__ uint32_t Probabilities() const { return smem_ + kSmem.p + warpgroup_ * kSmem.p_bytes; }
+  // With fp8, a tile of V transposed.
+  __device__ uint32_t Values(int slot) const { return smem_ + kSmem.v + slot * kSmem.v_bytes; }
   // The warpgroup's first row in the tile.
   __device__ int FirstRow() const { return warpgroup_ * kRowsPerConsumer; }
 
@@ -176,8 +183,9 @@ class WgmmaConsumer {
     float out[kOutputs];
     uint32_t probs[kScores * ElementBytes(kShape) / 4];  // unless they pass through shared memory
     WgmmaSoftmax<kShape> softmax;
-    // With two levels: P V of the last tile, and what O before it is yet to be multiplied by.
-    float fresh[kShape.two_level ? kOutputs : 1];
+    // With two levels: P V of the last tile, or a part of it, and what O before it is yet to be
+    // multiplied by.
+    float fresh[kShape.two_level ? kFresh : 1];
     float carry[2];
     [[no_unique_address]] std::conditional_t<kShape.q_registers, Queries, NoQueries> q;
   };
@@ -199,11 +207,6 @@ class WgmmaConsumer {
   }
 
   // --- Products ---
-  // A descriptor further on by a compile-time step. The address field can't overflow,
-  // so one addition to the low word does; the high word stays a constant.
-  __device__ static uint64_t Advance(uint64_t descriptor, uint32_t bytes) {
-    return (descriptor & 0xffffffff00000000u) | (static_cast<uint32_t>(descriptor) + (bytes >> 4));
-  }
   // From here on Q's place is the next tile's.
   __device__ void LoadQueries(Tile& t) const {
     const uint32_t rows = smem_ + kSmem.q + (FirstRow() + thread_ / 32 * 16) * kSwizzleBytes +
@@ -219,19 +222,19 @@ class WgmmaConsumer {
     Release(barriers_.QEmpty());
   }
   __device__ void StartScores(Tile& t, int slot) const {
-    const uint64_t q = ptx::SwizzledDescriptor(smem_ + kSmem.q + FirstRow() * 128);
-    const uint64_t k = ptx::SwizzledDescriptor(smem_ + kSmem.k + slot * kSmem.kv_bytes);
+    const uint64_t q = ptx::SwizzledDescriptor<kRow>(smem_ + kSmem.q + FirstRow() * kRow);
+    const uint64_t k = ptx::SwizzledDescriptor<kRow>(smem_ + kSmem.k + slot * kSmem.kv_bytes);
     ptx::WgmmaFence();
 #pragma unroll
     for (int d = 0; d < kShape.head_dim; d += kPerProduct) {
       const int block = d / kColumns;
       const int in_row = d % kColumns * ElementBytes(kShape);
-      const uint64_t columns = Advance(k, block * kShape.tile_n * 128 + in_row);
+      const uint64_t columns = AdvanceLow(k, block * kShape.tile_n * kRow + in_row);
       if constexpr (kShape.q_registers) {
         const uint32_t a[4] = {t.q.a[d / 4], t.q.a[d / 4 + 1], t.q.a[d / 4 + 2], t.q.a[d / 4 + 3]};
         Product<kShape.tile_n>::template RS<0>(t.scores, a, columns, d == 0 ? 0 : 1);
       } else {
-        Product<kShape.tile_n>::SS(t.scores, Advance(q, block * TileM(kShape) * 128 + in_row),
+        Product<kShape.tile_n>::SS(t.scores, AdvanceLow(q, block * TileM(kShape) * kRow + in_row),
                                    columns, d == 0 ? 0 : 1);
       }
     }
@@ -239,9 +242,9 @@ class WgmmaConsumer {
   }
   __device__ void StartOutput(Tile& t, int slot) const {
     if constexpr (kShape.two_level) {
-      StartFp8Output(t.fresh, t.probs, slot);
+      Fp8::Start(t.fresh, t.probs, Values(slot));
     } else if constexpr (kShape.fp8) {
-      StartFp8Output(t.out, t.probs, slot);
+      Fp8::Start(t.out, t.probs, Values(slot));
     } else {
       StartWideOutput(t, slot);
     }
@@ -256,31 +259,16 @@ class WgmmaConsumer {
     for (int key = 0; key < kShape.tile_n; key += 16) {
       if constexpr (kShape.p_smem) {
         const uint32_t step = key / kSwizzleColumns * kBlockBytes + key % kSwizzleColumns * 2;
-        Product<kShape.head_dim>::template SS<1>(t.out, Advance(p, step), Advance(v, key * 128), 1);
+        Product<kShape.head_dim>::template SS<1>(t.out, AdvanceLow(p, step), AdvanceLow(v, key * 128), 1);
       } else {
         const uint32_t a[4] = {t.probs[key / 4], t.probs[key / 4 + 1], t.probs[key / 4 + 2],
                                t.probs[key / 4 + 3]};
-        Product<kShape.head_dim>::RS(t.out, a, Advance(v, key * 128), 1);
+        Product<kShape.head_dim>::RS(t.out, a, AdvanceLow(v, key * 128), 1);
       }
     }
     ptx::WgmmaCommit();
   }
 
-  // Of P's codes and V transposed. With two levels from 0: tensor cores keep some 14 bits of a
-  // sum of 8-bit products (DeepSeek-V3, arXiv 2412.19437, section 3.3.2), enough for a tile.
-  __device__ void StartFp8Output(float (&out)[kOutputs], const uint32_t (&probs)[kScores / 4],
-                                 int slot) const {
-    const uint64_t v = ptx::SwizzledDescriptor(smem_ + kSmem.v + slot * kSmem.v_bytes);
-    ptx::WgmmaFence();
-#pragma unroll
-    for (int key = 0; key < kShape.tile_n; key += kPerProduct) {
-      const uint32_t a[4] = {probs[key / 8], probs[key / 8 + 1], probs[key / 8 + 2],
-                             probs[key / 8 + 3]};
-      const uint32_t at = key / kColumns * kShape.head_dim * kSwizzleBytes + key % kColumns;
-      Product<kShape.head_dim>::RS(out, a, Advance(v, at), kShape.two_level && key == 0 ? 0 : 1);
-    }
-    ptx::WgmmaCommit();
-  }
   // P V is over: the registers that it wrote.
   __device__ static void PinOutput(Tile& t) {
     if constexpr (kShape.two_level) {
@@ -298,6 +286,50 @@ class WgmmaConsumer {
       }
     }
   }
+  // --- P V in parts of O's columns, one after another ---
+  // P V of a part is over, but for `kPending` later ones, and joins O.
+  template <int kPending>
+  __device__ static void EndPart(Tile& t, float (&fresh)[kFresh], int part) {
+    ptx::WgmmaWait<kPending>();
+    ptx::PinRegisters(fresh);
+#pragma unroll
+    for (int i = 0; i < kFresh; ++i) {
+      float& out = t.out[part * kFresh + i];
+      out = fmaf(out, t.carry[i / 2 % 2], fresh[i]);
+    }
+  }
+  __device__ void StartPart(Tile& t, float (&fresh)[kFresh], int part) const {
+    Fp8::Start(fresh, t.probs, Values(v_.slot), part * 2 * kFresh);
+  }
+  // All parts from kFirst on, which is in flight in t.fresh. Two at a time.
+  //   second: the other one's registers
+  template <int kFirst>
+  __device__ void EndParts(Tile& t, float (&second)[kFresh], int n) {
+    const auto registers = [&](int part) -> float (&)[kFresh] {
+      return (part - kFirst) % 2 == 0 ? t.fresh : second;
+    };
+    StartPart(t, registers(kFirst + 1), kFirst + 1);
+#pragma unroll
+    for (int part = kFirst; part < kParts - 1; ++part) {
+      EndPart<1>(t, registers(part), part);
+      if (part + 2 < kParts) StartPart(t, registers(part + 2), part + 2);
+    }
+    EndPart<0>(t, registers(kParts - 1), kParts - 1);
+    ReleaseV(n);
+    v_.Advance();
+  }
+  template <int kFirst>
+  __device__ void EndParts(Tile& t, int n) {
+    // Scores, which nobody needs any more, by their name where they are as many, or ptxas spills;
+    // to name the first of more has serialised products (C7511).
+    if constexpr (kScores == kFresh) {
+      EndParts<kFirst>(t, t.scores, n);
+    } else {
+      float second[kFresh];
+      EndParts<kFirst>(t, second, n);
+    }
+  }
+
   // O, whose tiles so far stand against an earlier maximum.
   __device__ static void Rescale(Tile& t, const float (&rescale)[2]) {
     if constexpr (kShape.two_level) {
@@ -326,13 +358,7 @@ class WgmmaConsumer {
       return PackPair<kShape.bf16>(t.scores[2 * i], t.scores[2 * i + 1]);
     };
     if constexpr (kShape.fp8) {
-#pragma unroll
-      for (int i = 0; i < kScores / 4; ++i) {
-        const float* scores = &t.scores[i / 4 * 16];
-        t.probs[i] = PackE4m3(
-            scores[fp8::AccumulatorOfByte(i % 4, 0)], scores[fp8::AccumulatorOfByte(i % 4, 1)],
-            scores[fp8::AccumulatorOfByte(i % 4, 2)], scores[fp8::AccumulatorOfByte(i % 4, 3)]);
-      }
+      Fp8::Pack(t.scores, t.probs);
     } else if constexpr (kShape.p_smem) {
       StoreFragment<kShape.tile_n>(Probabilities(), kBlockBytes, thread_, pair);
       ptx::FenceProxyAsync();  // to the products' proxy
@@ -374,16 +400,30 @@ class WgmmaConsumer {
     if constexpr (kShape.late_wait == 2) {
       rises = t.softmax.Update(t.scores, ScoreScale(), rescale, [&] {
         ptx::OrderBehind(t.softmax.sum[0]);
-        EndOutput(t, n + 1);
+        if constexpr (kParts == 1) {
+          EndOutput(t, n + 1);
+        } else {
+          EndPart<0>(t, t.fresh, 0);
+          StartPart(t, t.fresh, 1);
+        }
       });
     } else {
       rises = t.softmax.Update(t.scores, ScoreScale(), rescale);
       if constexpr (kShape.late_wait == 1) {
         ptx::OrderBehind(t.softmax.sum[0] + t.softmax.sum[1]);
       }
-      if constexpr (kShape.overlap) EndOutput(t, n + 1);
+      if constexpr (kShape.overlap && kParts == 1) EndOutput(t, n + 1);
     }
-    PassProbabilities(t);
+    if constexpr (kShape.overlap && kParts > 1) {
+      // Codes first: they are a fourth of the scores' registers.
+      uint32_t codes[Fp8::kCodeRegisters];
+      Fp8::Pack(t.scores, codes);
+      EndParts<kShape.late_wait == 2 ? 1 : 0>(t, n + 1);
+#pragma unroll
+      for (int i = 0; i < kScores / 4; ++i) t.probs[i] = codes[i];
+    } else {
+      PassProbabilities(t);
+    }
     if (rises) Rescale(t, rescale);
     if constexpr (kShape.block_scale) {
       // O is in units of the last tile's V, and becomes one of this tile's.
@@ -480,11 +520,15 @@ class WgmmaConsumer {
     RefillV();
   }
   __device__ void EndOutput(Tile& t, int n) {
-    ptx::WgmmaWait<0>();
-    PinOutput(t);
-    ReleaseV(n);
-    v_.Advance();
-    AddFresh(t);
+    if constexpr (kParts > 1) {
+      EndParts<0>(t, n);
+    } else {
+      ptx::WgmmaWait<0>();
+      PinOutput(t);
+      ReleaseV(n);
+      v_.Advance();
+      AddFresh(t);
+    }
   }
 
   __device__ float ScoreScale() const {

@@ -55,16 +55,14 @@ struct WgmmaFamily {
     }
     const std::string_view head_dim = HeadDimName(c.head_dim);
     const WgmmaTile tile = WgmmaTileFor(c);
-    // A configuration alone is of no head dimension yet.
-    if (c.wgmma_fp8 && c.mask != Mask::kAtRunTime && c.head_dim != 128) {
-      return Excluded(&Config::wgmma_fp8, "another head_dim",
-                      "a row of its tiles is the 128 bytes of a swizzled row");
+    if (c.wgmma_fp8) {
+      if (const InvalidReason reason = WhyInvalidInFp8(c, head_dim)) return reason;
     }
     if (c.wgmma_tile != 0 && c.wgmma_tile != 3 && c.consumer_warpgroups == 0) {
       return Excluded(&Config::wgmma_tile, "one warpgroup of rows",
                       "it takes the tile's own keys, or 64 (level 3)");
     }
-    if (c.wgmma_tile >= 2 && c.consumer_warpgroups != 0 && c.head_dim == 256) {
+    if (c.wgmma_tile >= 2 && c.consumer_warpgroups != 0 && c.head_dim == 256 && !c.wgmma_fp8) {
       return Excluded(&Config::wgmma_tile, head_dim,
                       "two stages of more than 80 keys don't fit into shared memory beside Q, and "
                       "64 keys are level 1");
@@ -125,11 +123,38 @@ struct WgmmaFamily {
     return {.quantised = true,
             .scheme = {.format = KvFormat::kE4m3,
                        .scope = c.wgmma_fp8_block_scale ? ScaleScope::kBlock : ScaleScope::kHead,
-                       .block_keys = kFp8Tile.tile_n},
+                       .block_keys = kFp8BlockKeys},
             .queries = true};
   }
   static constexpr ExpMethod ExpMethodOf(const Config& c) { return kWgmmaExpMethods[c.wgmma_exp]; }
   static constexpr int MinArch(const Config&) { return 90; }
+
+ private:
+  static constexpr InvalidReason WhyInvalidInFp8(const Config& c, std::string_view head_dim) {
+    if (c.wgmma_tile > 2) {
+      return Excluded(&Config::wgmma_tile, ToggleId(&Config::wgmma_fp8),
+                      "its kernels have no tile of fewer keys");
+    }
+    if (c.mask == Mask::kAtRunTime) return {};  // a configuration alone is of no head dimension yet
+    if (c.wgmma_tile != 0 && (c.head_dim == 128 || (c.head_dim == 256 && c.wgmma_tile == 1))) {
+      return Excluded(&Config::wgmma_tile, head_dim, "in FP8 its own tile has two warpgroups of "
+                      "rows, and keys that divide 128");
+    }
+    if (c.wgmma_tile == 2 && c.head_dim == 256 && c.softmax_overlap) {
+      return Excluded(&Config::wgmma_tile, ToggleId(&Config::softmax_overlap),
+                      "beside O of head_dim 256, scores of 128 keys leave no registers for P V");
+    }
+    const WgmmaShape shape = WgmmaShapeOf(c);
+    if (c.wgmma_fp8_block_scale && kFp8BlockKeys % shape.tile_n != 0) {
+      return Excluded(&Config::wgmma_fp8_block_scale, head_dim,
+                      "a tile of 96 or 192 keys has keys of two blocks of 128; wgmma_tile has 128");
+    }
+    if (StoresThroughQ(shape)) {
+      return Excluded(&Config::tma_store, head_dim,
+                      "O is wider than Q in FP8, and beside the tile's own ring has no place");
+    }
+    return {};
+  }
 };
 
 }  // namespace warpledger::sdpa

@@ -43,12 +43,14 @@ __device__ WgmmaScales ScalesOf(const WgmmaParamsOf<kShape>& p, const WgmmaWork<
 template <WgmmaShape kShape>
 __device__ WgmmaTileScales ScalesOfTile(const WgmmaParamsOf<kShape>& p,
                                         const WgmmaWork<kShape>& work, int n) {
+  static_assert(kFp8BlockKeys % kShape.tile_n == 0, "a tile's keys share a scale");
   const int kv_head = work.head / p.group_size;
+  const int block = n / (kFp8BlockKeys / kShape.tile_n);
   int at;
   if constexpr (kShape.scale_strides) {
-    at = kv_head * p.scale_strides.kv_head + n;
+    at = kv_head * p.scale_strides.kv_head + block;
   } else {
-    at = kv_head * p.scale_stride + 1 + n;
+    at = kv_head * p.scale_stride + 1 + block;
   }
   return {__ldg(p.k_scales + at), __ldg(p.v_scales + at)};
 }

@@ -80,7 +80,20 @@ inline constexpr int kTransposingWarps = 3;
 
 // Of Q, K and V.
 constexpr int ElementBytes(const WgmmaShape& s) { return s.fp8 ? 1 : 2; }
-constexpr int SwizzleColumns(const WgmmaShape& s) { return kSwizzleBytes / ElementBytes(s); }
+// A swizzled row of Q, K and V as TMA brings them: 8-bit rows of head_dim 64 are no longer.
+constexpr int RowBytes(const WgmmaShape& s) {
+  return s.head_dim * ElementBytes(s) < kSwizzleBytes ? s.head_dim * ElementBytes(s)
+                                                      : kSwizzleBytes;
+}
+constexpr int SwizzleColumns(const WgmmaShape& s) { return RowBytes(s) / ElementBytes(s); }
+// A swizzled row of 8-bit V transposed: so many keys. The shorter one where the longer one would
+// leave half of the last rows empty.
+constexpr int TransposedRowBytes(const WgmmaShape& s) {
+  return s.tile_n % kSwizzleBytes == 64 ? 64 : kSwizzleBytes;
+}
+// With two levels: of how many parts of O's columns P V is summed one after another. At head_dim
+// 256 a second O has no registers.
+constexpr int OutputParts(const WgmmaShape& s) { return s.two_level && s.head_dim == 256 ? 4 : 1; }
 
 // A CTA's tile: 64 query rows per consumer, and K/V in tiles of tile_n keys.
 struct WgmmaTile {
@@ -89,8 +102,21 @@ struct WgmmaTile {
   int stages;  // with the ring on
 };
 
-// With 8-bit operands, at head_dim 128.
-inline constexpr WgmmaTile kFp8Tile = {2, 128, 3};
+// Keys that share a scale of 8-bit K and V, where a head has several.
+inline constexpr int kFp8BlockKeys = 128;
+
+// With 8-bit operands, the tile at a level of wgmma_tile. Keys come in products of 32.
+constexpr WgmmaTile Fp8TileOf(int level, int head_dim) {
+  switch (head_dim) {
+    case 64:  // three consumers' registers are enough for 96 keys, and two consumers' for 192
+      return level == 1 ? WgmmaTile{2, 128, 4} : level == 2 ? WgmmaTile{2, 192, 4}
+                                                            : WgmmaTile{3, 96, 4};
+    case 256:  // as many keys as have registers beside P V, and without it
+      return level == 2 ? WgmmaTile{2, 128, 2} : WgmmaTile{2, 64, 4};
+    default:
+      return {2, 128, 3};
+  }
+}
 
 // The tile at a level of wgmma_tile. What bounds the stages is shared memory: MakeSmem.
 constexpr WgmmaTile WgmmaTileOf(int level, bool all_consumers, int head_dim) {
@@ -148,11 +174,11 @@ inline constexpr int kWorkSlots = 2;
 inline constexpr int kPackedWorkBytes = 32;
 
 // Byte offsets in dynamic shared memory; tiles are 1024-byte aligned. C is SwizzleColumns: 64
-// 16-bit elements, or 128 8-bit ones.
+// 16-bit elements, or 128 8-bit ones (64 at head_dim 64); T is TransposedRowBytes.
 struct WgmmaSmem {
   int q = 0;         // (head_dim / C, tile_m, C), swizzled
   int k = 0;         // (KStages, head_dim / C, tile_n, C), swizzled
-  int v = 0;         // as k, stages; with fp8 transposed: (stages, ceil(tile_n / C), head_dim, C)
+  int v = 0;         // as k, stages; with fp8 transposed: (stages, ceil(tile_n / T), head_dim, T)
   int raw = 0;       // with fp8: V as it came, as k
   int p = 0;         // (consumers, ceil(tile_n / 64), 64, 64), swizzled; if p_smem
   int o = 0;         // (head_dim / 64, tile_m, 64), swizzled: O on the way out, in a place of its
@@ -168,11 +194,11 @@ struct WgmmaSmem {
 
 constexpr WgmmaSmem MakeSmem(const WgmmaShape& s) {
   WgmmaSmem m;
-  const int columns = SwizzleColumns(s);
+  const int v_row = TransposedRowBytes(s);
   m.q_bytes = TileM(s) * s.head_dim * ElementBytes(s);
   m.o_bytes = TileM(s) * s.head_dim * 2;
   m.kv_bytes = s.tile_n * s.head_dim * ElementBytes(s);
-  m.v_bytes = s.fp8 ? (s.tile_n + columns - 1) / columns * s.head_dim * kSwizzleBytes : m.kv_bytes;
+  m.v_bytes = s.fp8 ? (s.tile_n + v_row - 1) / v_row * s.head_dim * v_row : m.kv_bytes;
   m.k = m.q + m.q_bytes;
   m.v = m.k + KStages(s) * m.kv_bytes;
   m.raw = m.v + s.stages * m.v_bytes;
@@ -215,7 +241,8 @@ constexpr bool StoresThroughQ(const WgmmaShape& s) {
 
 // The tile of a configuration of this family.
 constexpr WgmmaTile WgmmaTileFor(const Config& c) {
-  return c.wgmma_fp8 ? kFp8Tile : WgmmaTileOf(c.wgmma_tile, c.consumer_warpgroups != 0, c.head_dim);
+  return c.wgmma_fp8 ? Fp8TileOf(c.wgmma_tile, c.head_dim)
+                     : WgmmaTileOf(c.wgmma_tile, c.consumer_warpgroups != 0, c.head_dim);
 }
 
 // The shape of a configuration of this family.

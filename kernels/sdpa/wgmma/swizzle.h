@@ -19,11 +19,12 @@
 
 namespace warpledger::sdpa {
 
-// Of chunk `chunk` of row `row`, in rows of whatever elements.
-constexpr uint32_t SwizzledChunk(int row, int chunk) {
+// Of chunk `chunk` of row `row`, in rows of whatever elements. Rows of 64 bytes have the 64-byte
+// swizzle: bits 4 and 5 are XORed with bits 7 and 8, chunk c of row r lies at c ^ (r / 2 % 4).
+constexpr uint32_t SwizzledChunk(int row, int chunk, int row_bytes = bank_model::kRowBytes) {
   using namespace bank_model;
-  return static_cast<uint32_t>(row * kRowBytes +
-                               XorSwizzle(row, chunk, kRowBytes / kChunkBytes) * kChunkBytes);
+  return static_cast<uint32_t>(row * row_bytes +
+                               XorSwizzle(row, chunk, row_bytes / kChunkBytes) * kChunkBytes);
 }
 
 // Of the element (row, column), column below 64.

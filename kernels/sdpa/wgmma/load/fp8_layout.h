@@ -74,20 +74,22 @@ inline constexpr uint32_t kOddColumn = 0x7531;
 // 0 and 1 positions 0 to 15, 2 and 3 positions 16 to 31. The first of each pair has the even
 // columns of the first eight and the odd ones of the last, so that its rows lie at eight
 // different chunks of the swizzle (all even columns would lie at four); the second has the
-// others. Both tiles are swizzled, rows of 128 bytes; `key` is the block's first, `chunk` its
-// columns / 16.
+// others. Both tiles are swizzled, rows of 128 or of 64 bytes (R); `key` is the block's first,
+// `chunk` its columns / 16.
 
-// An address is a lane's own part, which is the same for all blocks, moved to the block: in bits
-// 4 to 6 by XOR, which keeps the swizzle, and by an addition above them.
+// An address is a lane's own part, which is the same for all blocks, moved to the block: in the
+// bits of a row's chunks by XOR, which keeps the swizzle, and by an addition above them.
 
-using bank_model::kRowBytes;
-
-// Where the row begins that a lane names to ldmatrix, in V as it came: (head_dim / 128, tile_n,
-// 128). `own` is LaneLoadByte.
-constexpr uint32_t LaneLoadByte(int lane) { return SwizzledChunk(lane, 0); }
-constexpr uint32_t LoadByte(uint32_t own, int key, uint32_t chunk, int tile_n) {
-  return (own ^ chunk % 8 * 16) +
-         (chunk / 8 * static_cast<uint32_t>(tile_n) + static_cast<uint32_t>(key)) * kRowBytes;
+// Where the row begins that a lane names to ldmatrix, in V as it came: (head_dim / R, tile_n, R).
+// `own` is LaneLoadByte.
+constexpr uint32_t LaneLoadByte(int lane, int row_bytes) {
+  return SwizzledChunk(lane, 0, row_bytes);
+}
+constexpr uint32_t LoadByte(uint32_t own, int key, uint32_t chunk, int tile_n, int row_bytes) {
+  const auto chunks = static_cast<uint32_t>(row_bytes / 16);
+  return (own ^ chunk % chunks * 16) +
+         (chunk / chunks * static_cast<uint32_t>(tile_n) + static_cast<uint32_t>(key)) *
+             static_cast<uint32_t>(row_bytes);
 }
 
 // The column, of the block's 16, of row `row` of the first matrix of a pair or the second.
@@ -98,15 +100,23 @@ constexpr int StoredColumn(int row, int second) { return 2 * row + ((row >= 4) !
 constexpr uint32_t FirstSelector(int lane) { return lane < 16 ? kEvenColumn : kOddColumn; }
 constexpr uint32_t SecondSelector(int lane) { return lane < 16 ? kOddColumn : kEvenColumn; }
 
-// Where the row begins that a lane names to stmatrix, in V transposed: (ceil(tile_n / 128),
-// head_dim, 128). `own` is LaneStoreByte.
-constexpr uint32_t LaneStoreByte(int lane) {
+// Where the row begins that a lane names to stmatrix, in V transposed: (ceil(tile_n / R),
+// head_dim, R). `own` is LaneStoreByte.
+constexpr uint32_t LaneStoreByte(int lane, int row_bytes) {
   const int matrix = lane / 8;
-  return SwizzledChunk(StoredColumn(lane % 8, matrix % 2), matrix / 2);
+  return SwizzledChunk(StoredColumn(lane % 8, matrix % 2), matrix / 2, row_bytes);
 }
-constexpr uint32_t StoreByte(uint32_t own, int key, uint32_t chunk, int head_dim) {
-  return (own ^ static_cast<uint32_t>(key % kRowBytes)) +
-         (static_cast<uint32_t>(key / kRowBytes * head_dim) + chunk * 16) * kRowBytes;
+constexpr uint32_t StoreByte(uint32_t own, int key, uint32_t chunk, int head_dim, int row_bytes) {
+  return (own ^ static_cast<uint32_t>(key % row_bytes)) +
+         (static_cast<uint32_t>(key / row_bytes * head_dim) + chunk * 16) *
+             static_cast<uint32_t>(row_bytes);
+}
+
+// Where, in V transposed, a product's B operand begins: 32 keys from `key` on, of the columns from
+// `first_column` on.
+constexpr uint32_t OperandByte(int key, int first_column, int head_dim, int row_bytes) {
+  return static_cast<uint32_t>((key / row_bytes * head_dim + first_column) * row_bytes +
+                               key % row_bytes);
 }
 
 }  // namespace warpledger::sdpa::fp8

@@ -15,7 +15,7 @@
 
 namespace warpledger::sdpa {
 
-// `rows` rows of one head from first_row on: head_dim / C boxes of C columns, 128 bytes, one
+// `rows` rows of one head from first_row on: head_dim / C boxes of C columns, RowBytes, one
 // behind the other. Rows past the last become zeros.
 template <WgmmaShape kShape>
 __device__ void LoadTile(uint32_t to, const CUtensorMap* map, uint32_t barrier, int rows,
@@ -23,7 +23,7 @@ __device__ void LoadTile(uint32_t to, const CUtensorMap* map, uint32_t barrier, 
   constexpr int kColumns = SwizzleColumns(kShape);
 #pragma unroll
   for (int block = 0; block < kShape.head_dim / kColumns; ++block) {
-    ptx::TmaLoad3d(to + block * rows * kSwizzleBytes, map, barrier, block * kColumns, first_row,
+    ptx::TmaLoad3d(to + block * rows * RowBytes(kShape), map, barrier, block * kColumns, first_row,
                    head);
   }
 }

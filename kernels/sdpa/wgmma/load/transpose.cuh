@@ -54,7 +54,16 @@ class VTransposer {
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   static constexpr int kChunks = kShape.head_dim / 16;
   static constexpr int kKeys = fp8::kKeysPerProduct;  // of a block
-  static_assert(kShape.tile_n % kKeys == 0 && kShape.head_dim % 128 == 0);
+  static_assert(kShape.tile_n % kKeys == 0);
+  static constexpr int kFromRow = RowBytes(kShape);
+  static constexpr int kToRow = TransposedRowBytes(kShape);
+  // A warp's share is dealt out in chunks of columns, or, where these are few, in parts of them: as
+  // many keys.
+  static constexpr int kPart = kShape.head_dim > 64        ? kShape.tile_n
+                               : kShape.tile_n % 64 == 0 ? 64
+                                                           : kKeys;
+  static_assert(kShape.tile_n % kPart == 0);
+  static constexpr int kUnits = kChunks * (kShape.tile_n / kPart);
 
   // The warp's share of a tile: every third chunk of columns with all its keys, so that where
   // its blocks lie is known when this is compiled but for one number a chunk. With blocks dealt
@@ -63,27 +72,30 @@ class VTransposer {
     const int lane = threadIdx.x % 32;
     const uint32_t first = fp8::FirstSelector(lane);
     const uint32_t second = fp8::SecondSelector(lane);
-    const uint32_t load = from + fp8::LaneLoadByte(lane);
-    const uint32_t store = to + fp8::LaneStoreByte(lane);
+    const uint32_t load = from + fp8::LaneLoadByte(lane, kFromRow);
+    const uint32_t store = to + fp8::LaneStoreByte(lane, kToRow);
     // Several at once, so that their loads' latencies pass together; more don't fit into the
     // producer's registers. Loads first: the compiler keeps the order of what is written.
     constexpr int kAtOnce = 4;
 #pragma unroll 1
-    for (uint32_t chunk = warp_; chunk < kChunks; chunk += kTransposingWarps) {
+    for (uint32_t unit = warp_; unit < kUnits; unit += kTransposingWarps) {
+      const uint32_t chunk = kUnits == kChunks ? unit : unit % kChunks;
+      const int part = kUnits == kChunks ? 0 : static_cast<int>(unit / kChunks) * kPart;
 #pragma unroll
-      for (int first_key = 0; first_key < kShape.tile_n; first_key += kAtOnce * kKeys) {
+      for (int first_key = 0; first_key < kPart; first_key += kAtOnce * kKeys) {
         uint32_t keys[kAtOnce][4];
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
           const int key = first_key + i * kKeys;
-          if (key >= kShape.tile_n) break;
-          ptx::LdMatrixTransposed(keys[i], fp8::LoadByte(load, key, chunk, kShape.tile_n));
+          if (key >= kPart) break;
+          ptx::LdMatrixTransposed(
+              keys[i], fp8::LoadByte(load, part + key, chunk, kShape.tile_n, kFromRow));
         }
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
           const int key = first_key + i * kKeys;
-          if (key >= kShape.tile_n) break;
-          ptx::StMatrix(fp8::StoreByte(store, key, chunk, kShape.head_dim),
+          if (key >= kPart) break;
+          ptx::StMatrix(fp8::StoreByte(store, part + key, chunk, kShape.head_dim, kToRow),
                         __byte_perm(keys[i][0], keys[i][1], first),
                         __byte_perm(keys[i][0], keys[i][1], second),
                         __byte_perm(keys[i][2], keys[i][3], first),

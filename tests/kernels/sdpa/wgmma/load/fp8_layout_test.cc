@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/sdpa/wgmma/shape.h"
+#include "kernels/sdpa/wgmma/swizzle.h"
 
 namespace warpledger::sdpa::fp8 {
 namespace {
@@ -89,6 +91,31 @@ struct TileCase {
 };
 class WholeTile : public testing::TestWithParam<TileCase> {};
 
+// What the kernel has for the case.
+WgmmaShape ShapeOf(const TileCase& tile) {
+  WgmmaShape shape;
+  shape.head_dim = tile.head_dim;
+  shape.tile_n = tile.tile_n;
+  shape.fp8 = shape.two_level = true;
+  return shape;
+}
+
+// The swizzle as the PTX ISA has it, of addresses in an aligned tile: of rows of 128 bytes bits 4
+// to 6 are XORed with bits 7 to 9, of rows of 64 bytes bits 4 and 5 with bits 7 and 8. TMA writes
+// at such addresses, and wgmma reads there.
+uint32_t Swizzled(uint32_t address, int row_bytes) {
+  const uint32_t mask = row_bytes == 128 ? 7 : 3;
+  return address ^ (address >> 7 & mask) << 4;
+}
+
+// The byte that a product reads through a K-major descriptor: of row (or column of B) `row`, at
+// `k` of its 32 along K. Groups of eight rows lie 8 * row_bytes apart.
+//   start: the descriptor's address
+uint32_t OperandAddress(uint32_t start, int row, int k, int row_bytes) {
+  const int at = row / 8 * 8 * row_bytes + row % 8 * row_bytes + k;
+  return Swizzled(start + static_cast<uint32_t>(at), row_bytes);
+}
+
 // What tells an element from every other of its key or of its column.
 uint8_t Element(int key, int column) { return static_cast<uint8_t>(key * 37 + column * 101 + 7); }
 
@@ -132,26 +159,32 @@ void ExpectNoConflict(const std::array<uint32_t, kWarpLanes>& at) {
   }
 }
 
-TEST_P(WholeTile, ArrivesWithKeysAlongTheRowsInTheOrderOfTheirPositions) {
-  const auto [tile_n, head_dim] = GetParam();
-  const int key_blocks = (tile_n + kRowBytes - 1) / kRowBytes;
-  Bytes raw(static_cast<size_t>(tile_n) * head_dim);
-  for (int key = 0; key < tile_n; ++key) {
-    for (int column = 0; column < head_dim; ++column) {
-      // As TMA writes boxes of 128 columns.
-      const size_t at = static_cast<size_t>(column / kRowBytes) * tile_n * kRowBytes +
-                        SwizzledChunk(key, column % kRowBytes / 16) + column % 16;
-      raw.at(at) = Element(key, column);
+// (rows, head_dim) as TMA writes it: boxes of RowBytes of each row, one behind another.
+Bytes AsLoaded(const WgmmaShape& shape, int rows) {
+  const int row_bytes = RowBytes(shape);
+  Bytes tile(static_cast<size_t>(rows) * shape.head_dim);
+  for (int row = 0; row < rows; ++row) {
+    for (int column = 0; column < shape.head_dim; ++column) {
+      const int box = column / row_bytes * rows * row_bytes;
+      const int at = box + row * row_bytes + column % row_bytes;
+      tile.at(Swizzled(static_cast<uint32_t>(at), row_bytes)) = Element(row, column);
     }
   }
-  Bytes turned(static_cast<size_t>(key_blocks) * head_dim * kRowBytes);
-  for (int key = 0; key < tile_n; key += kKeysPerProduct) {
-    for (uint32_t chunk = 0; chunk < static_cast<uint32_t>(head_dim / 16); ++chunk) {
+  return tile;
+}
+
+// What the warps of transpose.cuh make of it.
+Bytes Transposed(const WgmmaShape& shape, const Bytes& raw) {
+  const int from_row = RowBytes(shape);
+  const int to_row = TransposedRowBytes(shape);
+  Bytes turned(static_cast<size_t>(MakeSmem(shape).v_bytes));
+  for (int key = 0; key < shape.tile_n; key += kKeysPerProduct) {
+    for (uint32_t chunk = 0; chunk < static_cast<uint32_t>(shape.head_dim / 16); ++chunk) {
       std::array<uint32_t, kWarpLanes> from;
       std::array<uint32_t, kWarpLanes> to;
       for (int lane = 0; lane < kWarpLanes; ++lane) {
-        from[lane] = LoadByte(LaneLoadByte(lane), key, chunk, tile_n);
-        to[lane] = StoreByte(LaneStoreByte(lane), key, chunk, head_dim);
+        from[lane] = LoadByte(LaneLoadByte(lane, from_row), key, chunk, shape.tile_n, from_row);
+        to[lane] = StoreByte(LaneStoreByte(lane, to_row), key, chunk, shape.head_dim, to_row);
       }
       ExpectNoConflict(from);
       ExpectNoConflict(to);
@@ -167,24 +200,66 @@ TEST_P(WholeTile, ArrivesWithKeysAlongTheRowsInTheOrderOfTheirPositions) {
       StMatrix(lanes, to, &turned);
     }
   }
-  for (int position = 0; position < tile_n; ++position) {
-    const int key = position / kKeysPerProduct * kKeysPerProduct + KeyAt(position % 32);
-    for (int column = 0; column < head_dim; ++column) {
-      // As a K-major operand with the 128-byte swizzle is read.
-      const size_t at = static_cast<size_t>(position / kRowBytes) * head_dim * kRowBytes +
-                        SwizzledChunk(column, position % kRowBytes / 16) + position % 16;
-      ASSERT_EQ(turned.at(at), Element(key, column)) << position << ", " << column;
+  return turned;
+}
+
+TEST_P(WholeTile, ArrivesWithKeysAlongTheRowsInTheOrderOfTheirPositions) {
+  const WgmmaShape shape = ShapeOf(GetParam());
+  const int row_bytes = TransposedRowBytes(shape);
+  const Bytes turned = Transposed(shape, AsLoaded(shape, shape.tile_n));
+  // As products read it, one of each part of O's columns.
+  const int columns = shape.head_dim / OutputParts(shape);
+  for (int first_key = 0; first_key < shape.tile_n; first_key += kKeysPerProduct) {
+    for (int first = 0; first < shape.head_dim; first += columns) {
+      const uint32_t start = OperandByte(first_key, first, shape.head_dim, row_bytes);
+      for (int k = 0; k < kKeysPerProduct; ++k) {
+        for (int column = 0; column < columns; ++column) {
+          ASSERT_EQ(turned.at(OperandAddress(start, column, k, row_bytes)),
+                    Element(first_key + KeyAt(k), first + column))
+              << first_key << " + " << k << ", " << first << " + " << column;
+        }
+      }
+    }
+  }
+}
+
+// Q K^T reads K, and Q likewise, as TMA left them.
+TEST_P(WholeTile, IsReadByScoresAsItWasLoaded) {
+  const WgmmaShape shape = ShapeOf(GetParam());
+  const int row_bytes = RowBytes(shape);
+  const Bytes keys = AsLoaded(shape, shape.tile_n);
+  for (int d = 0; d < shape.head_dim; d += kKeysPerProduct) {
+    const auto start = static_cast<uint32_t>(d / SwizzleColumns(shape) * shape.tile_n * row_bytes +
+                                             d % SwizzleColumns(shape));
+    for (int row = 0; row < shape.tile_n; ++row) {
+      for (int k = 0; k < kKeysPerProduct; ++k) {
+        ASSERT_EQ(keys.at(OperandAddress(start, row, k, row_bytes)), Element(row, d + k))
+            << row << ", " << d << " + " << k;
+      }
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiles, WholeTile,
                          testing::Values(TileCase{128, 128}, TileCase{96, 128}, TileCase{224, 128},
-                                         TileCase{128, 256}),
+                                         TileCase{128, 256}, TileCase{64, 256}, TileCase{96, 64},
+                                         TileCase{128, 64}, TileCase{192, 64}),
                          [](const auto& info) {
                            return std::to_string(info.param.tile_n) + "x" +
                                   std::to_string(info.param.head_dim);
                          });
+
+// The swizzle that this file's algebra counts in rows and chunks is the one of addresses.
+TEST(SwizzledChunk, IsTheSwizzleOfTheAddress) {
+  for (const int row_bytes : {64, 128}) {
+    for (int row = 0; row < 64; ++row) {
+      for (int chunk = 0; chunk < row_bytes / 16; ++chunk) {
+        EXPECT_EQ(SwizzledChunk(row, chunk, row_bytes),
+                  Swizzled(static_cast<uint32_t>(row * row_bytes + chunk * 16), row_bytes));
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace warpledger::sdpa::fp8
