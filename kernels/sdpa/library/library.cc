@@ -307,9 +307,7 @@ int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
   if (kernel == nullptr) {
     const std::string why = Explain(p, layouts, chosen->sms);
     return Fail(WARPLEDGER_SDPA_UNSUPPORTED, "no kernel does %s: %s", ProblemName(p).c_str(),
-                !why.empty()     ? why.c_str()
-                : layouts.scales ? "head_dim is 128 in E4M3"
-                                 : "head_dim is 64, 128 or 256");
+                !why.empty() ? why.c_str() : "head_dim is 64, 128 or 256");
   }
   const Problem of_launch = Choice::OfLaunch(p, chosen->choice.launches);
   const bool cluster = TakesClusterForm(*kernel, of_launch, chosen->sms);

@@ -39,10 +39,10 @@
  * and heads have strides. Call warpledger_sdpa_forward_varlen(). A sequence may have no queries, or
  * no keys.
  *
- * E4M3 is FP8 with 4 bits of exponent and 3 of mantissa, without infinities. The library takes it
- * at head_dim 128 alone. An element of q, k and v has one byte then, and o is fp16. A value of q, k
- * or v is the element times a scale. Scales are device memory, fp32, 4-byte aligned, above 0 and
- * finite. problem.q_scale_scope and problem.kv_scale_scope say what shares one:
+ * E4M3 is FP8 with 4 bits of exponent and 3 of mantissa, without infinities. An element of q, k and
+ * v has one byte then, and o is fp16. A value of q, k or v is the element times a scale. Scales are
+ * device memory, fp32, 4-byte aligned, above 0 and finite. problem.q_scale_scope and
+ * problem.kv_scale_scope say what shares one:
  *   WARPLEDGER_SDPA_SCALE_TENSOR   all values: 1 scale
  *   WARPLEDGER_SDPA_SCALE_HEAD     a head of a batch: (batch, heads), contiguous
  *   WARPLEDGER_SDPA_SCALE_BLOCK    128 keys of a head, k and v alone:

@@ -40,8 +40,7 @@ cudaError_t Encode(const void* tensor, CUtensorMapDataType type, cuuint32_t rank
   const cuuint32_t element_strides[] = {1, 1, 1, 1};
   const CUresult result =
       encode(map, type, rank, const_cast<void*>(tensor), sizes, strides, box, element_strides,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 

@@ -29,7 +29,8 @@ MappedTensor MappedWith(const TensorStrides& strides, const void* data, int head
                         int batch, int heads);
 
 // The tensor map with boxes of 128 bytes of a row by `rows`, 128-byte swizzle; of 64 bytes and with
-// the 64-byte swizzle where a row has no more. Of 16-bit elements, or of bytes. What L2 fetches of a miss is `promotion`.
+// the 64-byte swizzle where a row has no more. Of 16-bit elements, or of bytes. What L2 fetches of
+// a miss is `promotion`.
 cudaError_t EncodeTensorMap(const MappedTensor& tensor, int rows, CUtensorMap* map,
                             CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
                             CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B);

@@ -101,7 +101,7 @@ class WgmmaConsumer {
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   static constexpr int kScores = kShape.tile_n / 2;  // registers per thread
   static constexpr int kOutputs = kShape.head_dim / 2;
-  // Of O's columns, whose P V is apart from O, and how many parts at once.
+  // With two levels: of O's columns, and a part's registers.
   static constexpr int kParts = OutputParts(kShape);
   static constexpr int kFresh = kOutputs / kParts;
   static constexpr bool kTakeTurns = kShape.turns != WgmmaTurns::kNone && kShape.consumers > 1;
@@ -229,12 +229,12 @@ class WgmmaConsumer {
     for (int d = 0; d < kShape.head_dim; d += kPerProduct) {
       const int block = d / kColumns;
       const int in_row = d % kColumns * ElementBytes(kShape);
-      const uint64_t columns = AdvanceLow(k, block * kShape.tile_n * kRow + in_row);
+      const uint64_t columns = Advance(k, block * kShape.tile_n * kRow + in_row);
       if constexpr (kShape.q_registers) {
         const uint32_t a[4] = {t.q.a[d / 4], t.q.a[d / 4 + 1], t.q.a[d / 4 + 2], t.q.a[d / 4 + 3]};
         Product<kShape.tile_n>::template RS<0>(t.scores, a, columns, d == 0 ? 0 : 1);
       } else {
-        Product<kShape.tile_n>::SS(t.scores, AdvanceLow(q, block * TileM(kShape) * kRow + in_row),
+        Product<kShape.tile_n>::SS(t.scores, Advance(q, block * TileM(kShape) * kRow + in_row),
                                    columns, d == 0 ? 0 : 1);
       }
     }
@@ -259,11 +259,11 @@ class WgmmaConsumer {
     for (int key = 0; key < kShape.tile_n; key += 16) {
       if constexpr (kShape.p_smem) {
         const uint32_t step = key / kSwizzleColumns * kBlockBytes + key % kSwizzleColumns * 2;
-        Product<kShape.head_dim>::template SS<1>(t.out, AdvanceLow(p, step), AdvanceLow(v, key * 128), 1);
+        Product<kShape.head_dim>::template SS<1>(t.out, Advance(p, step), Advance(v, key * 128), 1);
       } else {
         const uint32_t a[4] = {t.probs[key / 4], t.probs[key / 4 + 1], t.probs[key / 4 + 2],
                                t.probs[key / 4 + 3]};
-        Product<kShape.head_dim>::RS(t.out, a, AdvanceLow(v, key * 128), 1);
+        Product<kShape.head_dim>::RS(t.out, a, Advance(v, key * 128), 1);
       }
     }
     ptx::WgmmaCommit();
@@ -286,8 +286,9 @@ class WgmmaConsumer {
       }
     }
   }
+
   // --- P V in parts of O's columns, one after another ---
-  // P V of a part is over, but for `kPending` later ones, and joins O.
+  // A part's is over, for at most kPending groups of products are unfinished; it joins O.
   template <int kPending>
   __device__ static void EndPart(Tile& t, float (&fresh)[kFresh], int part) {
     ptx::WgmmaWait<kPending>();
@@ -305,7 +306,7 @@ class WgmmaConsumer {
   //   second: the other one's registers
   template <int kFirst>
   __device__ void EndParts(Tile& t, float (&second)[kFresh], int n) {
-    const auto registers = [&](int part) -> float (&)[kFresh] {
+    const auto registers = [&](int part) -> float(&)[kFresh] {
       return (part - kFirst) % 2 == 0 ? t.fresh : second;
     };
     StartPart(t, registers(kFirst + 1), kFirst + 1);

@@ -105,36 +105,44 @@ class WgmmaEpilogue {
   // The tile is free again when the copies have read it. Only the thread that asked for
   // them can wait for that, so the others meet it at a barrier before they write; where
   // the tile is Q's, that barrier also says that all four warps' last Q K^T is over, and
-  // the thread waits at once, because Q is released behind this function.
+  // the thread waits at once, because Q is released behind this function. 8-bit Q's place has room
+  // for half of O's columns at a time.
   __device__ void StoreByCopyEngine(const WgmmaWork<kShape>& work,
                                     const float (&out)[kShape.head_dim / 2],
                                     const WgmmaSoftmax<kShape>& softmax,
                                     const WgmmaScales& scales) const {
     constexpr WgmmaSmem kSmem = MakeSmem(kShape);
     constexpr int kBlockBytes = TileM(kShape) * 128;
+    constexpr int kRounds = OutputRounds(kShape);
     const uint32_t tile = smem_ + kSmem.o + warpgroup_ * kRowsPerConsumer * 128;
     const int barrier = kEpilogueBarrier + warpgroup_;
     const int first_row = FirstRow(work);
     const float inverse[2] = {Inverse(softmax.sum[0], scales), Inverse(softmax.sum[1], scales)};
-    if (thread_ == 0) ptx::BulkWaitRead<0>();
-    ptx::NamedBarrierSync(barrier, kWarpgroup);
-    StoreFragment<kShape.head_dim>(tile, kBlockBytes, thread_, [&](int i) {
-      return PackPair<kShape.bf16>(out[2 * i] * inverse[i % 2], out[2 * i + 1] * inverse[i % 2]);
-    });
-    ptx::FenceProxyAsync();
-    ptx::NamedBarrierSync(barrier, kWarpgroup);
-    if (thread_ == 0) {
-      if (first_row < work.Lengths(p_).seq_q) {
-        int row = first_row;
-        if constexpr (kShape.varlen) row += work.first_o;
 #pragma unroll
-        for (int block = 0; block < kShape.head_dim / kSwizzleColumns; ++block) {
-          ptx::TmaStore3d(&p_.o_map, tile + block * kBlockBytes, block * kSwizzleColumns, row,
-                          work.head);
+    for (int round = 0; round < kRounds; ++round) {
+      constexpr int kColumns = kShape.head_dim / kRounds;
+      const int first = round * kColumns;
+      if (thread_ == 0) ptx::BulkWaitRead<0>();
+      ptx::NamedBarrierSync(barrier, kWarpgroup);
+      StoreFragment<kColumns>(tile, kBlockBytes, thread_, [&](int i) {
+        const int at = first / 2 + 2 * i;
+        return PackPair<kShape.bf16>(out[at] * inverse[i % 2], out[at + 1] * inverse[i % 2]);
+      });
+      ptx::FenceProxyAsync();
+      ptx::NamedBarrierSync(barrier, kWarpgroup);
+      if (thread_ == 0) {
+        if (first_row < work.Lengths(p_).seq_q) {
+          int row = first_row;
+          if constexpr (kShape.varlen) row += work.first_o;
+#pragma unroll
+          for (int block = 0; block < kColumns / kSwizzleColumns; ++block) {
+            ptx::TmaStore3d(&p_.o_map, tile + block * kBlockBytes, first + block * kSwizzleColumns,
+                            row, work.head);
+          }
         }
+        ptx::BulkCommit();
+        if constexpr (StoresThroughQ(kShape)) ptx::BulkWaitRead<0>();
       }
-      ptx::BulkCommit();
-      if constexpr (StoresThroughQ(kShape)) ptx::BulkWaitRead<0>();
     }
     StoreLse(work, softmax, scales, 0);
     StoreLse(work, softmax, scales, 1);

@@ -137,7 +137,8 @@ struct WgmmaFamily {
     }
     if (c.mask == Mask::kAtRunTime) return {};  // a configuration alone is of no head dimension yet
     if (c.wgmma_tile != 0 && (c.head_dim == 128 || (c.head_dim == 256 && c.wgmma_tile == 1))) {
-      return Excluded(&Config::wgmma_tile, head_dim, "in FP8 its own tile has two warpgroups of "
+      return Excluded(&Config::wgmma_tile, head_dim,
+                      "in FP8 its own tile has two warpgroups of "
                       "rows, and keys that divide 128");
     }
     if (c.wgmma_tile == 2 && c.head_dim == 256 && c.softmax_overlap) {
@@ -148,10 +149,6 @@ struct WgmmaFamily {
     if (c.wgmma_fp8_block_scale && kFp8BlockKeys % shape.tile_n != 0) {
       return Excluded(&Config::wgmma_fp8_block_scale, head_dim,
                       "a tile of 96 or 192 keys has keys of two blocks of 128; wgmma_tile has 128");
-    }
-    if (StoresThroughQ(shape)) {
-      return Excluded(&Config::tma_store, head_dim,
-                      "O is wider than Q in FP8, and beside the tile's own ring has no place");
     }
     return {};
   }

@@ -15,7 +15,7 @@ namespace warpledger::sdpa {
 
 // A descriptor further on by a compile-time step. The address field can't overflow,
 // so one addition to the low word does; the high word stays a constant.
-__device__ inline uint64_t AdvanceLow(uint64_t descriptor, uint32_t bytes) {
+__device__ inline uint64_t Advance(uint64_t descriptor, uint32_t bytes) {
   return (descriptor & 0xffffffff00000000u) | (static_cast<uint32_t>(descriptor) + (bytes >> 4));
 }
 
@@ -49,8 +49,8 @@ struct Fp8Products {
       const uint32_t a[4] = {codes[key / 8], codes[key / 8 + 1], codes[key / 8 + 2],
                              codes[key / 8 + 3]};
       const uint32_t at = fp8::OperandByte(key, first_column, kShape.head_dim, kRow);
-      ptx::Wgmma<2 * kCount, ptx::WgmmaInputs::kE4m3>::RS(
-          out, a, AdvanceLow(first, at), kShape.two_level && key == 0 ? 0 : 1);
+      ptx::Wgmma<2 * kCount, ptx::WgmmaInputs::kE4m3>::RS(out, a, Advance(first, at),
+                                                          kShape.two_level && key == 0 ? 0 : 1);
     }
     ptx::WgmmaCommit();
   }

@@ -109,8 +109,9 @@ inline constexpr int kFp8BlockKeys = 128;
 constexpr WgmmaTile Fp8TileOf(int level, int head_dim) {
   switch (head_dim) {
     case 64:  // three consumers' registers are enough for 96 keys, and two consumers' for 192
-      return level == 1 ? WgmmaTile{2, 128, 4} : level == 2 ? WgmmaTile{2, 192, 4}
-                                                            : WgmmaTile{3, 96, 4};
+      return level == 1   ? WgmmaTile{2, 128, 4}
+             : level == 2 ? WgmmaTile{2, 192, 4}
+                          : WgmmaTile{3, 96, 4};
     case 256:  // as many keys as have registers beside P V, and without it
       return level == 2 ? WgmmaTile{2, 128, 2} : WgmmaTile{2, 64, 4};
     default:
@@ -182,7 +183,7 @@ struct WgmmaSmem {
   int raw = 0;       // with fp8: V as it came, as k
   int p = 0;         // (consumers, ceil(tile_n / 64), 64, 64), swizzled; if p_smem
   int o = 0;         // (head_dim / 64, tile_m, 64), swizzled: O on the way out, in a place of its
-                     // own or, without room, in q's
+                     // own or, without room, in q's, in OutputRounds
   int q_bytes = 0;   // of one tile
   int o_bytes = 0;   // of one tile
   int kv_bytes = 0;  // of one K or V tile as TMA brings it
@@ -237,6 +238,12 @@ constexpr bool JoinFitsInRing(const WgmmaShape& s) {
 // Whether O passes through Q's place, so that the next tile's Q waits for it.
 constexpr bool StoresThroughQ(const WgmmaShape& s) {
   return s.tma_store && MakeSmem(s).o == MakeSmem(s).q;
+}
+
+// In how many parts of columns O passes through there: a warpgroup's rows of a part lie where its
+// rows of Q lay.
+constexpr int OutputRounds(const WgmmaShape& s) {
+  return StoresThroughQ(s) ? MakeSmem(s).o_bytes / MakeSmem(s).q_bytes : 1;
 }
 
 // The tile of a configuration of this family.

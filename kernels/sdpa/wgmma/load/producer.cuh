@@ -97,8 +97,8 @@ class WgmmaProducer {
       const int share = blockIdx.x % kShape.cluster * kShare;
 #pragma unroll
       for (int block = 0; block < kShape.head_dim / kColumns; ++block) {
-        ptx::TmaLoad3dMulticast(to + (block * kShape.tile_n + share) * RowBytes(kShape), map, barrier,
-                                block * kColumns, first_row + share, head,
+        ptx::TmaLoad3dMulticast(to + (block * kShape.tile_n + share) * RowBytes(kShape), map,
+                                barrier, block * kColumns, first_row + share, head,
                                 (1 << kShape.cluster) - 1);
       }
     }

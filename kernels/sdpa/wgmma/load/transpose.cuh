@@ -59,9 +59,9 @@ class VTransposer {
   static constexpr int kToRow = TransposedRowBytes(kShape);
   // A warp's share is dealt out in chunks of columns, or, where these are few, in parts of them: as
   // many keys.
-  static constexpr int kPart = kShape.head_dim > 64        ? kShape.tile_n
+  static constexpr int kPart = kShape.head_dim > 64      ? kShape.tile_n
                                : kShape.tile_n % 64 == 0 ? 64
-                                                           : kKeys;
+                                                         : kKeys;
   static_assert(kShape.tile_n % kPart == 0);
   static constexpr int kUnits = kChunks * (kShape.tile_n / kPart);
 
@@ -88,8 +88,8 @@ class VTransposer {
         for (int i = 0; i < kAtOnce; ++i) {
           const int key = first_key + i * kKeys;
           if (key >= kPart) break;
-          ptx::LdMatrixTransposed(
-              keys[i], fp8::LoadByte(load, part + key, chunk, kShape.tile_n, kFromRow));
+          ptx::LdMatrixTransposed(keys[i],
+                                  fp8::LoadByte(load, part + key, chunk, kShape.tile_n, kFromRow));
         }
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {

@@ -153,14 +153,28 @@ TEST(ChooseKernel, TakesTheKernelOfE4m3WhereThereAreScales) {
   EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel->name, "pipelined_e4m3_blocks");
 }
 
-TEST(ChooseKernel, HasNoneOfE4m3ForAnotherHeadDimOrOutput) {
-  for (const auto& [head_dim, dtype] :
-       {std::pair(64, Dtype::kFp16), std::pair(256, Dtype::kFp16), std::pair(128, Dtype::kBf16)}) {
-    const Problem problem = {1, 8, 8, 512, 512, head_dim, false, dtype};
+TEST(ChooseKernel, HasOneOfE4m3ForEachHeadDimAndNoneForAnotherOutput) {
+  for (const int head_dim : kHeadDims) {
+    Problem problem = {1, 8, 8, 512, 512, head_dim, false};
     TensorLayouts layouts = Contiguous(problem);
     layouts.scales = ScaleStrides{};
+    EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel, &KernelOf("pipelined_e4m3", head_dim));
+    layouts.scales->per_block = true;
+    EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel,
+              &KernelOf("pipelined_e4m3_blocks", head_dim));
+    problem.dtype = Dtype::kBf16;
     EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel, nullptr);
     EXPECT_EQ(Explain(problem, layouts, kSms), "");
+  }
+}
+
+// Where a head has several scales, a block of keys is one or more of the kernel's tiles.
+TEST(LibraryKernels, HaveTilesOfKeysThatDivideBlocks) {
+  for (const LibraryKernel& kernel : kLibraryKernels) {
+    if (!kernel.config.wgmma_fp8_block_scale) continue;
+    const int tile_n = GeometryOf(Specialise(kernel.config, kernel.head_dim, true)).tile_n;
+    EXPECT_EQ(KvStorageOf(kernel.config).scheme.block_keys, 128);
+    EXPECT_EQ(128 % tile_n, 0) << kernel.head_dim;
   }
 }
 

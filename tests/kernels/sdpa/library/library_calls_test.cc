@@ -283,6 +283,18 @@ TEST_F(Calls, InE4m3SayWhichKernelAndItsTime) {
   }
 }
 
+TEST_F(Calls, InE4m3TakeEachHeadDim) {
+  warpledger_sdpa_choice choice;
+  for (const int head_dim : {64, 128, 256}) {
+    warpledger_sdpa_problem problem =
+        E4m3Of(2, 1000, 1000, WARPLEDGER_SDPA_SCALE_HEAD, WARPLEDGER_SDPA_SCALE_BLOCK);
+    problem.head_dim = head_dim;
+    ASSERT_EQ(Describe(problem, &choice), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+    EXPECT_STREQ(choice.kernel, "pipelined_e4m3_blocks");
+    EXPECT_GT(choice.expected_us, 0);
+  }
+}
+
 TEST_F(Calls, PassScalesAsTheyAre) {
   using Strides = std::optional<ScaleStrides>;
   const float* const scales[] = {At<float>(4), At<float>(8), At<float>(12)};
@@ -339,13 +351,11 @@ TEST_F(Calls, RefuseE4m3ThatNoKernelTakes) {
                 "dtype is WARPLEDGER_SDPA_E4M3: it is forward_e4m3()'s, which takes scales");
   ExpectRefused(ForwardE4m3(ProblemOf(256, 256), scale, scale, scale), WARPLEDGER_SDPA_INVALID,
                 "dtype is WARPLEDGER_SDPA_FP16: it has no scales");
-  for (const int head_dim : {64, 256}) {
-    warpledger_sdpa_problem problem = good;
-    problem.head_dim = head_dim;
-    ExpectRefused(ForwardE4m3(problem, scale, scale, scale), WARPLEDGER_SDPA_UNSUPPORTED,
-                  "head_dim is 128 in E4M3");
-  }
   warpledger_sdpa_problem problem = good;
+  problem.head_dim = 96;
+  ExpectRefused(ForwardE4m3(problem, scale, scale, scale), WARPLEDGER_SDPA_UNSUPPORTED,
+                "head_dim is 64, 128 or 256");
+  problem = good;
   problem.total_q = problem.total_kv = 256;
   ExpectRefused(
       ForwardVarlen(problem, 0, 0), WARPLEDGER_SDPA_UNSUPPORTED,

@@ -205,17 +205,20 @@ class E4m3Call {
 // over the heads: the rule compares two means of errors, which a few rows leave to chance.
 std::vector<Problem> Problems() {
   std::vector<Problem> problems;
-  for (const bool causal : {false, true}) {
-    for (const Problem& p : {Problem{1, 4, 4, 256, 256, 128}, Problem{2, 8, 2, 300, 300, 128},
-                             Problem{3, 6, 2, 67, 900, 128}, Problem{1, 5, 1, 129, 2049, 128},
-                             Problem{16, 8, 4, 1, 777, 128}, Problem{4, 30, 3, 1, 1, 128},
-                             Problem{2, 40, 8, 640, 640, 128}, Problem{1, 2, 1, 40, 127, 128}}) {
-      problems.push_back(p);
-      problems.back().causal = causal;
+  for (const int head_dim : kHeadDims) {
+    for (const bool causal : {false, true}) {
+      for (const Problem& p :
+           {Problem{1, 4, 4, 256, 256}, Problem{2, 8, 2, 300, 300}, Problem{3, 6, 2, 67, 900},
+            Problem{1, 5, 1, 129, 2049}, Problem{16, 8, 4, 1, 777}, Problem{4, 30, 3, 1, 1},
+            Problem{2, 40, 8, 640, 640}, Problem{1, 2, 1, 40, 127}}) {
+        problems.push_back(p);
+        problems.back().head_dim = head_dim;
+        problems.back().causal = causal;
+      }
     }
+    // Rows that see no key.
+    problems.push_back({2, 4, 2, 300, 100, head_dim, true});
   }
-  // Rows that see no key.
-  problems.push_back({2, 4, 2, 300, 100, 128, true});
   return problems;
 }
 
@@ -234,12 +237,14 @@ TEST(LibraryE4m3, IsRightForEachScope) {
 // Small enough for compute-sanitizer.
 TEST(LibraryE4m3, IsRightForAFewRows) {
   const DeviceBuffer workspace = Zeros(kAmple);
-  for (const bool causal : {false, true}) {
-    for (const Scopes& scopes : kAllScopes) {
-      const E4m3Call call({1, 2, 1, 70, 200, 128, causal}, scopes, Layout::kRowsOutside);
-      ASSERT_EQ(call.Forward(workspace), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
-      ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-      call.ExpectRight();
+  for (const int head_dim : kHeadDims) {
+    for (const bool causal : {false, true}) {
+      for (const Scopes& scopes : kAllScopes) {
+        const E4m3Call call({1, 2, 1, 70, 200, head_dim, causal}, scopes, Layout::kRowsOutside);
+        ASSERT_EQ(call.Forward(workspace), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+        ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+        call.ExpectRight();
+      }
     }
   }
 }
@@ -249,8 +254,8 @@ TEST(LibraryE4m3, IsRightForAFewRows) {
 TEST(LibraryE4m3, IsRightWithStrides) {
   const DeviceBuffer workspace = Zeros(kAmple);
   for (const Layout layout : {Layout::kRowsOutside, Layout::kRowsWithGaps}) {
-    for (const Problem& shape :
-         {Problem{1, 8, 2, 300, 300, 128}, Problem{3, 6, 2, 130, 500, 128}}) {
+    for (const Problem& shape : {Problem{1, 8, 2, 300, 300, 128}, Problem{3, 6, 2, 130, 500, 128},
+                                 Problem{3, 6, 2, 130, 500, 64}, Problem{3, 6, 2, 130, 500, 256}}) {
       for (const bool causal : {false, true}) {
         for (const Scopes& scopes : kAllScopes) {
           Problem problem = shape;
@@ -268,9 +273,9 @@ TEST(LibraryE4m3, IsRightWithStrides) {
 
 TEST(LibraryE4m3, LeavesTheSameBitsFromAGraphAndWithoutAnLse) {
   const DeviceBuffer workspace = Zeros(kAmple);
-  for (const bool causal : {false, true}) {
+  for (const int head_dim : kHeadDims) {
     for (const Scopes& scopes : kAllScopes) {
-      E4m3Call call({2, 8, 2, 333, 700, 128, causal}, scopes);
+      E4m3Call call({2, 8, 2, 333, 700, head_dim, scopes.q == ScaleScope::kHead}, scopes);
       ASSERT_EQ(call.Forward(workspace), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
       const std::vector<Bits16> once = call.Out();
       call.Poison();

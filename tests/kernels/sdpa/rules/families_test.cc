@@ -160,7 +160,9 @@ TEST(KvStorage, TakesQueriesTooWhereProductsAreOfFp8) {
   const KvStorage blocks = KvStorageOf(two_level);
   EXPECT_TRUE(blocks.queries);
   EXPECT_EQ(blocks.scheme.scope, ScaleScope::kBlock);
+  // The same blocks for each head_dim, of whole tiles.
   EXPECT_EQ(blocks.scheme.block_keys, GeometryOf(Specialise(two_level, 128, false)).tile_n);
+  EXPECT_EQ(blocks.scheme.block_keys % GeometryOf(Specialise(two_level, 256, false)).tile_n, 0);
 }
 
 TEST(KvStorage, FollowsItsTogglesAndTheTile) {

@@ -256,11 +256,29 @@ const Ruling kRulings[] = {
      128, "tile_m without head_dim=128"},
     {"wgmma+resident_kv+kv_warpgroups", 64, ""},
     {"wgmma+resident_kv+kv_warpgroups", 256, "kv_warpgroups without head_dim=256"},
-    // FP8 at the head_dim whose rows fill the swizzle.
+    // FP8 at each head_dim, with tiles of its own.
     {"wgmma+consumer_warpgroups+wgmma_fp8", 0, ""},
     {"wgmma+consumer_warpgroups+wgmma_fp8", 128, "", true},
-    {"wgmma+consumer_warpgroups+wgmma_fp8", 64, "wgmma_fp8 without another head_dim", true},
-    {"wgmma+consumer_warpgroups+wgmma_fp8", 256, "wgmma_fp8 without another head_dim"},
+    {"wgmma+consumer_warpgroups+wgmma_fp8", 64, "", true},
+    {"wgmma+consumer_warpgroups+wgmma_fp8", 256, ""},
+    {"wgmma+consumer_warpgroups+wgmma_tile+wgmma_fp8", 0, ""},
+    {"wgmma+consumer_warpgroups+wgmma_tile+wgmma_fp8", 64, ""},
+    {"wgmma+consumer_warpgroups+wgmma_tile=2+wgmma_fp8", 64, ""},
+    {"wgmma+consumer_warpgroups+wgmma_tile=3+wgmma_fp8", 0, "wgmma_tile without wgmma_fp8"},
+    {"wgmma+consumer_warpgroups+wgmma_tile+wgmma_fp8", 128, "wgmma_tile without head_dim=128"},
+    {"wgmma+consumer_warpgroups+wgmma_tile=2+wgmma_fp8", 128, "wgmma_tile without head_dim=128"},
+    {"wgmma+consumer_warpgroups+wgmma_tile+wgmma_fp8", 256, "wgmma_tile without head_dim=256"},
+    {"wgmma+consumer_warpgroups+wgmma_tile=2+wgmma_fp8", 256, ""},
+    {"wgmma+kv_ring_stages+softmax_overlap+consumer_warpgroups+wgmma_tile=2+wgmma_fp8", 256,
+     "wgmma_tile without softmax_overlap"},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+tma_store+wgmma_fp8", 256, ""},
+    // A tile's keys share a scale.
+    {"wgmma+consumer_warpgroups+wgmma_fp8+wgmma_fp8_two_level+wgmma_fp8_block_scale", 64,
+     "wgmma_fp8_block_scale without head_dim=64"},
+    {"wgmma+consumer_warpgroups+wgmma_tile+wgmma_fp8+wgmma_fp8_two_level+wgmma_fp8_block_scale", 64,
+     ""},
+    {"wgmma+consumer_warpgroups+wgmma_fp8+wgmma_fp8_two_level+wgmma_fp8_block_scale", 128, ""},
+    {"wgmma+consumer_warpgroups+wgmma_fp8+wgmma_fp8_two_level+wgmma_fp8_block_scale", 256, ""},
     // Producers of Hopper only where their kernels exist. Whoever draws tiles from the counter is
     // the producer of a persistent CTA.
     {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile+wgmma_equal_registers", 64, ""},

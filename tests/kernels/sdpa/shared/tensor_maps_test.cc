@@ -12,12 +12,16 @@ namespace {
 bool found = false;
 int searches = 0;
 int encoded = 0;
+cuuint32_t columns_of_box = 0;
+CUtensorMapSwizzle swizzle_asked = CU_TENSOR_MAP_SWIZZLE_NONE;
 
 CUresult EncodeNothing(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
-                       const cuuint64_t*, const cuuint32_t*, const cuuint32_t*,
-                       CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+                       const cuuint64_t*, const cuuint32_t* box, const cuuint32_t*,
+                       CUtensorMapInterleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
                        CUtensorMapFloatOOBfill) {
   ++encoded;
+  columns_of_box = box[0];
+  swizzle_asked = swizzle;
   return CUDA_SUCCESS;
 }
 
@@ -46,6 +50,30 @@ TEST(EncodeTensorMap, LooksAgainForAnEncoderThatWasNotThere) {
   EXPECT_EQ(EncodeTensorMap(tensor, 8, &map), cudaSuccess);
   EXPECT_EQ(searches, 2);
   EXPECT_EQ(encoded, 2);
+}
+
+// Bytes of head_dim 64 are half a swizzled row of 128 bytes, and have rows of 64.
+TEST(EncodeTensorMap, HasBoxesOfWholeSwizzledRows) {
+  found = true;
+  struct Case {
+    int head_dim;
+    CUtensorMapDataType type;
+    cuuint32_t columns;
+    CUtensorMapSwizzle swizzle;
+  };
+  for (const Case& c :
+       {Case{64, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 64, CU_TENSOR_MAP_SWIZZLE_128B},
+        Case{256, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 64, CU_TENSOR_MAP_SWIZZLE_128B},
+        Case{64, CU_TENSOR_MAP_DATA_TYPE_UINT8, 64, CU_TENSOR_MAP_SWIZZLE_64B},
+        Case{128, CU_TENSOR_MAP_DATA_TYPE_UINT8, 128, CU_TENSOR_MAP_SWIZZLE_128B},
+        Case{256, CU_TENSOR_MAP_DATA_TYPE_UINT8, 128, CU_TENSOR_MAP_SWIZZLE_128B}}) {
+    const MappedTensor tensor = {
+        .head_dim = c.head_dim, .seq = 8, .head_stride = 8 * c.head_dim, .row_stride = c.head_dim};
+    CUtensorMap map;
+    ASSERT_EQ(EncodeTensorMap(tensor, 8, &map, c.type), cudaSuccess);
+    EXPECT_EQ(columns_of_box, c.columns) << c.head_dim;
+    EXPECT_EQ(swizzle_asked, c.swizzle) << c.head_dim;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/sdpa/wgmma/shape.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -61,8 +62,13 @@ TEST(WgmmaShape, LeavesConsumersRegistersBesideTheirFragments) {
     const WgmmaShape s = WgmmaShapeOf(config);
     if (s.consumers == 1) continue;
     const int probs = s.tile_n * ElementBytes(s) / 8;
-    const int fragments = s.tile_n / 2 + probs + s.head_dim / 2 * (s.two_level ? 2 : 1);
-    EXPECT_GE(ConsumerRegisters(s) - fragments, s.two_level ? 24 : 32) << InstanceName(config);
+    // P V in parts: beside scores none of them, or one with the overlap, and behind scores two.
+    const int part = s.two_level ? s.head_dim / 2 / OutputParts(s) : 0;
+    const bool together = OutputParts(s) == 1 || s.overlap;
+    const int beside =
+        std::max(s.tile_n / 2 + (together ? part : 0), OutputParts(s) == 1 ? 0 : 2 * part);
+    const int fragments = probs + s.head_dim / 2 + beside;
+    EXPECT_GE(ConsumerRegisters(s) - fragments, s.fp8 ? 24 : 32) << InstanceName(config);
   }
 }
 
@@ -77,8 +83,9 @@ TEST(WgmmaSmem, HasNoTwoTilesThatOverlap) {
     EXPECT_GE(m.v_bytes, m.kv_bytes) << InstanceName(config);
     EXPECT_GE(m.raw, m.v + s.stages * m.v_bytes) << InstanceName(config);
     EXPECT_GE(m.p, m.raw + (s.fp8 ? s.stages * m.kv_bytes : 0)) << InstanceName(config);
-    // O is wider than Q then, so that it must not pass through Q's place.
-    EXPECT_FALSE(s.fp8 && StoresThroughQ(s)) << InstanceName(config);
+    // O is wider than Q then, and passes through Q's place in parts of whole swizzled rows.
+    EXPECT_EQ(OutputRounds(s), s.fp8 && StoresThroughQ(s) ? 2 : 1) << InstanceName(config);
+    EXPECT_EQ(s.head_dim / OutputRounds(s) % kSwizzleColumns, 0) << InstanceName(config);
     EXPECT_GE(m.p_bytes, s.p_smem ? kRowsPerConsumer * s.tile_n * 2 : 0) << InstanceName(config);
     EXPECT_GE(m.barriers, m.p + s.consumers * m.p_bytes) << InstanceName(config);
     if (s.tma_store && !StoresThroughQ(s)) {
@@ -96,6 +103,47 @@ TEST(WgmmaSmem, GivesOAPlaceOfItsOwnWhereItFits) {
   EXPECT_TRUE(StoresThroughQ(WgmmaShapeOf(Specialise(kStore, 256, false))));
   constexpr Config kNone = {.wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1};
   EXPECT_FALSE(StoresThroughQ(WgmmaShapeOf(Specialise(kNone, 256, false))));
+  Config fp8 = kStore;
+  fp8.wgmma_fp8 = 1;
+  EXPECT_FALSE(StoresThroughQ(WgmmaShapeOf(Specialise(fp8, 64, false))));
+  EXPECT_FALSE(StoresThroughQ(WgmmaShapeOf(Specialise(fp8, 128, false))));
+  EXPECT_TRUE(StoresThroughQ(WgmmaShapeOf(Specialise(fp8, 256, false))));
+  fp8.kv_ring_stages = 2;
+  EXPECT_FALSE(StoresThroughQ(WgmmaShapeOf(Specialise(fp8, 256, false))));
+}
+
+TEST(WgmmaShape, HasTilesOfE4m3ForEachHeadDim) {
+  constexpr Config kFp8 = {.wgmma = 1,
+                           .kv_ring_stages = 1,
+                           .consumer_warpgroups = 1,
+                           .wgmma_fp8 = 1,
+                           .wgmma_fp8_two_level = 1};
+  struct Row {
+    int head_dim;
+    int tile;  // level of wgmma_tile
+    int consumers;
+    int tile_n;
+    int row_bytes;
+    int transposed_row_bytes;
+    int parts;
+  };
+  constexpr Row kRows[] = {{64, 0, 3, 96, 64, 128, 1},  {64, 1, 2, 128, 64, 128, 1},
+                           {64, 2, 2, 192, 64, 64, 1},  {128, 0, 2, 128, 128, 128, 1},
+                           {256, 0, 2, 64, 128, 64, 4}, {256, 2, 2, 128, 128, 128, 4}};
+  for (const Row& row : kRows) {
+    Config config = kFp8;
+    config.wgmma_tile = row.tile;
+    const Config specialised = Specialise(config, row.head_dim, false);
+    EXPECT_FALSE(WhyInvalid(specialised)) << InstanceName(specialised);
+    const WgmmaShape s = WgmmaShapeOf(specialised);
+    EXPECT_EQ(s.consumers, row.consumers) << InstanceName(specialised);
+    EXPECT_EQ(s.tile_n, row.tile_n) << InstanceName(specialised);
+    EXPECT_EQ(RowBytes(s), row.row_bytes) << InstanceName(specialised);
+    EXPECT_EQ(TransposedRowBytes(s), row.transposed_row_bytes) << InstanceName(specialised);
+    EXPECT_EQ(OutputParts(s), row.parts) << InstanceName(specialised);
+    EXPECT_GE(s.stages, 2) << InstanceName(specialised);
+    EXPECT_EQ(s.tile_n % 32, 0) << InstanceName(specialised);  // K of a product
+  }
 }
 
 TEST(WgmmaShape, KeepsAsManyTilesOfKeysAsFit) {
