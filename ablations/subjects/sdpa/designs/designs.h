@@ -13,7 +13,7 @@
 //   hopper_fp8     designs_hopper_plus.h
 //   hopper_decode, hopper_gqa  designs_hopper.h
 //   fastest_d64, fastest_d128, fastest_d256, fastest_d128_bf16,
-//   fastest_fp8_d128  designs_fastest.h
+//   fastest_fp8_d64, fastest_fp8_d128, fastest_fp8_d256  designs_fastest.h
 //   stage2_plus, wmma_d128  designs_wmma.h
 //
 // Standard library only: the instance generator compiles a kernel for every

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The designs that standings rest on, one for each head_dim, for bf16 and for FP8 at 128: the
-// library's kernels for many rows of queries, and what else was the fastest variant in records. Few
-// arms, to be timed alone (`run --alone`) beside peers that are timed so too.
+// The designs that standings rest on, one for each head_dim in fp16 and in FP8, and for bf16 at
+// 128: the library's kernels for many rows of queries, and what else was the fastest variant in
+// records, or may be. Few arms, to be timed alone (`run --alone`) beside peers that are timed so
+// too.
 //
 // Included by designs.h, at its end.
 
@@ -30,6 +31,45 @@ inline std::string AddTurned(sdpa::ToggleField field, const std::string& of, Des
   const std::string name = of + "+" + std::string(id) + "=0";
   design->arms.push_back({name, other, "without", std::string(id), of});
   return name;
+}
+
+inline Design FastestFp8Design(int head_dim) {
+  const std::string dim = std::to_string(head_dim);
+  const std::string name = "fastest_fp8_d" + dim;
+  const std::string base = name + ":late_wait";
+  sdpa::Config first = sdpa::kPipelinedE4m3;
+  // O by plain stores, then the library's kernel, whose O leaves by TMA.
+  if (head_dim == 128) first.tma_store = 0;
+  Design design = {.name = name,
+                   .label = "the fastest kernels in FP8 for head_dim " + dim,
+                   .arms = {{base, first}},
+                   .head_dims = {head_dim}};
+  if (head_dim == 128) AddStep(base + "+tma_store", {&sdpa::Config::tma_store, 1}, base, &design);
+  if (head_dim == 64) {
+    // Three warpgroups of rows and 96 keys a tile; two and 192. The exponentials bound both.
+    const std::string two = base + "+wgmma_tile=2";
+    AddStep(two, {&sdpa::Config::wgmma_tile, 2}, base, &design);
+    for (const std::string& of : {base, two}) {
+      AddStep(of + "+wgmma_exp", {&sdpa::Config::wgmma_exp, 1}, of, &design);
+    }
+    AddStep(base + "+ping_pong", {&sdpa::Config::ping_pong, 1}, base, &design);
+  }
+  if (head_dim == 256) {
+    // 64 keys a tile, with P V beside their softmax; 128, of which one warpgroup's P V runs beside
+    // the other's softmax alone. O through Q's place by TMA, or by plain stores.
+    sdpa::Config keys_128 = first;
+    keys_128.softmax_overlap = keys_128.wgmma_late_wait = 0;
+    keys_128.wgmma_tile = 2;
+    const std::string wide = name + ":keys_128";
+    design.arms.push_back({wide, keys_128});
+    for (const std::string& of : {base, wide}) {
+      AddStep(of + "+ping_pong", {&sdpa::Config::ping_pong, 1}, of, &design);
+    }
+    first.tma_store = 0;
+    design.arms.push_back({base + "+tma_store=0", first});
+  }
+  design.arms.push_back({name + ":aa", design.arms.front().config, "aa", "", base});
+  return design;
 }
 
 inline std::vector<Design> FastestDesigns() {
@@ -88,17 +128,7 @@ inline std::vector<Design> FastestDesigns() {
     }
     design.arms.push_back({design.name + ":aa", design.arms.front().config, "aa", "", base});
   }
-  // In FP8: O by plain stores, then the library's kernel, whose O leaves by TMA.
-  sdpa::Config fp8 = sdpa::kPipelinedE4m3;
-  fp8.tma_store = 0;
-  const std::string name = "fastest_fp8_d128";
-  const std::string base = name + ":late_wait";
-  designs.push_back({.name = name,
-                     .label = "the fastest kernels in FP8 for head_dim 128",
-                     .arms = {{base, fp8}},
-                     .head_dims = {128}});
-  AddStep(base + "+tma_store", {&sdpa::Config::tma_store, 1}, base, &designs.back());
-  designs.back().arms.push_back({name + ":aa", fp8, "aa", "", base});
+  for (const int head_dim : {64, 128, 256}) designs.push_back(FastestFp8Design(head_dim));
   return designs;
 }
 
