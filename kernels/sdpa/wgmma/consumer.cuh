@@ -39,6 +39,7 @@
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
 #include "kernels/sdpa/wgmma/softmax.cuh"
+#include "kernels/sdpa/wgmma/varlen/clear_rows.cuh"
 
 namespace warpledger::sdpa {
 
@@ -101,9 +102,6 @@ class WgmmaConsumer {
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   static constexpr int kScores = kShape.tile_n / 2;  // registers per thread
   static constexpr int kOutputs = kShape.head_dim / 2;
-  // With two levels: of O's columns, and a part's registers.
-  static constexpr int kParts = OutputParts(kShape);
-  static constexpr int kFresh = kOutputs / kParts;
   static constexpr bool kTakeTurns = kShape.turns != WgmmaTurns::kNone && kShape.consumers > 1;
 
   template <int kN>
@@ -111,6 +109,8 @@ class WgmmaConsumer {
                                  : kShape.bf16 ? ptx::WgmmaInputs::kBf16
                                                : ptx::WgmmaInputs::kFp16>;
   using Fp8 = Fp8Products<kShape>;
+  static constexpr int kParts = Fp8::kParts;
+  static constexpr int kFresh = Fp8::kPartOutputs;
   static constexpr int kColumns = SwizzleColumns(kShape);
   static constexpr int kRow = RowBytes(kShape);
   static constexpr int kPerProduct = 32 / ElementBytes(kShape);  // along K
@@ -120,7 +120,7 @@ class WgmmaConsumer {
 
   // Where the warpgroup's P lies, if in shared memory.
   __device__ uint32_t Probabilities() const { return smem_ + kSmem.p + warpgroup_ * kSmem.p_bytes; }
-  // With fp8, a tile of V transposed.
+  // A tile of V, as products read it.
   __device__ uint32_t Values(int slot) const { return smem_ + kSmem.v + slot * kSmem.v_bytes; }
   // The warpgroup's first row in the tile.
   __device__ int FirstRow() const { return warpgroup_ * kRowsPerConsumer; }
@@ -277,60 +277,24 @@ class WgmmaConsumer {
       ptx::PinRegisters(t.out);
     }
   }
-  // With two levels: the last tile's P V joins O.
+  // With two levels: the last tile's P V, or the first part of it, joins O.
   __device__ static void AddFresh(Tile& t) {
-    if constexpr (kShape.two_level) {
-#pragma unroll
-      for (int i = 0; i < kOutputs; ++i) {
-        t.out[i] = fmaf(t.out[i], t.carry[i / 2 % 2], t.fresh[i]);
-      }
-    }
+    if constexpr (kShape.two_level) Fp8::Add(t.out, t.carry, t.fresh, 0);
   }
-
-  // --- P V in parts of O's columns, one after another ---
-  // A part's is over, for at most kPending groups of products are unfinished; it joins O.
-  template <int kPending>
-  __device__ static void EndPart(Tile& t, float (&fresh)[kFresh], int part) {
-    ptx::WgmmaWait<kPending>();
-    ptx::PinRegisters(fresh);
-#pragma unroll
-    for (int i = 0; i < kFresh; ++i) {
-      float& out = t.out[part * kFresh + i];
-      out = fmaf(out, t.carry[i / 2 % 2], fresh[i]);
-    }
-  }
-  __device__ void StartPart(Tile& t, float (&fresh)[kFresh], int part) const {
-    Fp8::Start(fresh, t.probs, Values(v_.slot), part * 2 * kFresh);
-  }
-  // All parts from kFirst on, which is in flight in t.fresh. Two at a time.
-  //   second: the other one's registers
+  // With P V in parts, those from kFirst on, of which that one is in flight.
   template <int kFirst>
-  __device__ void EndParts(Tile& t, float (&second)[kFresh], int n) {
-    const auto registers = [&](int part) -> float(&)[kFresh] {
-      return (part - kFirst) % 2 == 0 ? t.fresh : second;
-    };
-    StartPart(t, registers(kFirst + 1), kFirst + 1);
-#pragma unroll
-    for (int part = kFirst; part < kParts - 1; ++part) {
-      EndPart<1>(t, registers(part), part);
-      if (part + 2 < kParts) StartPart(t, registers(part + 2), part + 2);
+  __device__ void EndParts(Tile& t, int n) {
+    // A second part's registers: the scores', which nobody needs any more, by their name where they
+    // are as many, or ptxas spills; to name the first of more has serialised products (C7511).
+    if constexpr (kScores == kFresh) {
+      Fp8::template EndParts<kFirst>(t.out, t.carry, t.fresh, t.scores, t.probs, Values(v_.slot));
+    } else {
+      float second[kFresh];
+      Fp8::template EndParts<kFirst>(t.out, t.carry, t.fresh, second, t.probs, Values(v_.slot));
     }
-    EndPart<0>(t, registers(kParts - 1), kParts - 1);
     ReleaseV(n);
     v_.Advance();
   }
-  template <int kFirst>
-  __device__ void EndParts(Tile& t, int n) {
-    // Scores, which nobody needs any more, by their name where they are as many, or ptxas spills;
-    // to name the first of more has serialised products (C7511).
-    if constexpr (kScores == kFresh) {
-      EndParts<kFirst>(t, t.scores, n);
-    } else {
-      float second[kFresh];
-      EndParts<kFirst>(t, second, n);
-    }
-  }
-
   // O, whose tiles so far stand against an earlier maximum.
   __device__ static void Rescale(Tile& t, const float (&rescale)[2]) {
     if constexpr (kShape.two_level) {
@@ -404,8 +368,10 @@ class WgmmaConsumer {
         if constexpr (kParts == 1) {
           EndOutput(t, n + 1);
         } else {
-          EndPart<0>(t, t.fresh, 0);
-          StartPart(t, t.fresh, 1);
+          ptx::WgmmaWait<0>();
+          PinOutput(t);
+          AddFresh(t);
+          Fp8::StartPart(t.fresh, t.probs, Values(v_.slot), 1);
         }
       });
     } else {
@@ -497,18 +463,7 @@ class WgmmaConsumer {
     const int keys = work.Lengths(p_).seq_kv - n * kShape.tile_n;
     if (keys >= kShape.tile_n) return;
     ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
-    const uint32_t zeros[4] = {};
-#pragma unroll 1
-    for (int block = 0; block < kShape.head_dim / kColumns; ++block) {
-      // Swizzling leaves a row's 128 bytes in their place.
-      const uint32_t rows =
-          smem_ + kSmem.v + v_.slot * kSmem.kv_bytes + block * kShape.tile_n * kSwizzleBytes;
-#pragma unroll 1
-      for (int at = keys * kSwizzleBytes + thread_ * 16; at < kShape.tile_n * kSwizzleBytes;
-           at += kWarpgroup * 16) {
-        ptx::StoreShared(rows + at, zeros);
-      }
-    }
+    ClearRows<kShape>(Values(v_.slot), keys, thread_);
     ptx::FenceProxyAsync();
     ptx::NamedBarrierSync(kEpilogueBarrier + warpgroup_, kWarpgroup);
   }

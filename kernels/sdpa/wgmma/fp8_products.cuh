@@ -4,6 +4,7 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_FP8_PRODUCTS_CUH_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_FP8_PRODUCTS_CUH_
 
+#include <cmath>
 #include <cstdint>
 
 #include "kernels/common/wgmma.cuh"
@@ -22,6 +23,11 @@ __device__ inline uint64_t Advance(uint64_t descriptor, uint32_t bytes) {
 template <WgmmaShape kShape>
 struct Fp8Products {
   static constexpr int kCodeRegisters = kShape.tile_n / 8;
+  // Of O's columns, and a part's registers.
+  static constexpr int kParts = OutputParts(kShape);
+  static constexpr int kPartOutputs = kShape.head_dim / 2 / kParts;
+  using Out = float[kShape.head_dim / 2];
+  using Part = float[kPartOutputs];
 
   // Probabilities of a tile as codes, in the order of A's bytes.
   template <int kCount>
@@ -53,6 +59,42 @@ struct Fp8Products {
                                                           kShape.two_level && key == 0 ? 0 : 1);
     }
     ptx::WgmmaCommit();
+  }
+
+  // --- With two levels: P V apart from O, all at once or in parts of O's columns ---
+  __device__ static void StartPart(Part& fresh, const uint32_t (&codes)[kCodeRegisters], uint32_t v,
+                                   int part) {
+    Start(fresh, codes, v, part * 2 * kPartOutputs);
+  }
+  // A part's P V, which is over, joins O.
+  //   carry: what O's rows before it are yet to be multiplied by
+  __device__ static void Add(Out& out, const float (&carry)[2], const Part& fresh, int part) {
+#pragma unroll
+    for (int i = 0; i < kPartOutputs; ++i) {
+      float& sum = out[part * kPartOutputs + i];
+      sum = fmaf(sum, carry[i / 2 % 2], fresh[i]);
+    }
+  }
+  // All parts from kFirst on, of which that one is in flight in `fresh`. Two are in flight at a
+  // time, so that one joins O while the tensor cores work on the other.
+  template <int kFirst>
+  __device__ static void EndParts(Out& out, const float (&carry)[2], Part& fresh, Part& second,
+                                  const uint32_t (&codes)[kCodeRegisters], uint32_t v) {
+    const auto registers = [&](int part) -> Part& {
+      return (part - kFirst) % 2 == 0 ? fresh : second;
+    };
+    StartPart(second, codes, v, kFirst + 1);
+#pragma unroll
+    for (int part = kFirst; part < kParts; ++part) {
+      if (part < kParts - 1) {
+        ptx::WgmmaWait<1>();
+      } else {
+        ptx::WgmmaWait<0>();
+      }
+      ptx::PinRegisters(registers(part));
+      Add(out, carry, registers(part), part);
+      if (part + 2 < kParts) StartPart(registers(part + 2), codes, v, part + 2);
+    }
   }
 };
 
