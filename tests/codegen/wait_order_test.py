@@ -55,8 +55,10 @@ class Instances(unittest.TestCase):
 
     def test_with_a_late_wait_have_all_or_half_of_them_ahead_of_it(self):
         for level, ahead in (("wgmma_late_wait", 1.0), ("wgmma_late_wait=2", 0.5)):
-            # Every such instance overlaps, so that each has two kinds of steps.
-            found = self.found(lambda name, level=level: f"+{level}+" in name)
+            # Every such instance overlaps, so that each has two kinds of steps. In FP8 at head_dim 256 P V has
+            # parts, each with a wait of its own.
+            found = self.found(lambda name, level=level: f"+{level}+" in name and
+                               not ("+wgmma_fp8" in name and "@d256" in name))
             for variant, counts in found.items():
                 with self.subTest(variant=variant):
                     self.assertEqual(len(counts), 2)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 #include "kernels/sdpa/library/fitted_costs.h"
 #include "kernels/sdpa/mma/plan.h"
@@ -21,6 +22,12 @@ constexpr int kMostResidentKeys = 4096;
 
 // The launch that lists packed sequences' blocks.
 constexpr double kPlanUs = 2;
+
+// Places in CostTerms.
+constexpr int kChainTerm = 3;
+constexpr int kWorkTerm = 4;
+static_assert(std::string_view(kCostTermNames[kChainTerm]) == "chain" &&
+              std::string_view(kCostTermNames[kWorkTerm]) == "work");
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -135,6 +142,17 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, int sms) {
   return t;
 }
 
+// How much more work a tile of keys is than one of the kernel whose costs it has. Exponentials
+// bound E4M3 at head_dim 64, and a step's latency at 128: both go with scores. Beyond, products do.
+double WorkOverFitted(const LibraryKernel& kernel) {
+  if (CostsHeadDim(kernel) == kernel.head_dim) return 1;
+  const auto scores = [](const Geometry& tile) { return tile.tile_m * tile.tile_n; };
+  const Geometry own = GeometryOf(Specialise(kernel.config, kernel.head_dim, false));
+  const Geometry fitted = GeometryOf(Specialise(kPipelinedE4m3, CostsHeadDim(kernel), false));
+  return static_cast<double>(scores(own)) / scores(fitted) *
+         std::max(1, kernel.head_dim / CostsHeadDim(kernel));
+}
+
 }  // namespace
 
 bool Takes(const LibraryKernel& kernel, const Problem& p) {
@@ -188,8 +206,11 @@ double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms) 
   const CostTerms terms = CostTermsOf(kernel, problem, sms);
   double us = kernel.config.varlen ? kPlanUs : 0;
   for (const FittedCosts& fitted : kFittedCosts) {
-    if (fitted.name != CostsOf(kernel) || fitted.head_dim != kernel.head_dim) continue;
-    for (int i = 0; i < kCostTerms; ++i) us += fitted.us[i] * terms[i];
+    if (fitted.name != CostsOf(kernel) || fitted.head_dim != CostsHeadDim(kernel)) continue;
+    for (int i = 0; i < kCostTerms; ++i) {
+      const bool is_of_tiles = i == kChainTerm || i == kWorkTerm;
+      us += fitted.us[i] * terms[i] * (is_of_tiles ? WorkOverFitted(kernel) : 1);
+    }
   }
   return us;
 }

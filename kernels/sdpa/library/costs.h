@@ -35,14 +35,18 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& problem, int s
 // Whose fitted costs a kernel's are. No record has packed sequences: theirs costs what it does with
 // one length for all, and a launch that lists their blocks. None has the kernel of scales per block
 // either: with ping-pong scheduling those cost 2% to 3% under a full mask and 8% to 11% under a
-// causal one (hopper_fp8-20261123T083422Z), which is left out. And none has E4M3 at head_dim 64 and
-// 256: a tile of keys is taken to cost there what it does in 16 bits, which is too much. One kernel
-// does each problem in E4M3, so that these costs choose nothing; they are only told.
+// causal one (hopper_fp8-20261123T083422Z), which is left out.
 constexpr std::string_view CostsOf(const LibraryKernel& kernel) {
-  const bool unmeasured = kernel.config.varlen || (TakesE4m3(kernel) && kernel.head_dim != 128);
-  return unmeasured                            ? "pipelined"
+  return kernel.config.varlen                  ? "pipelined"
          : kernel.config.wgmma_fp8_block_scale ? "pipelined_e4m3"
                                                : kernel.name;
+}
+
+// … and of which head_dim. No record has E4M3 at 64 and 256: a tile of keys costs there what one
+// costs at 128, in proportion to its work (ExpectedUs). One kernel does each problem in E4M3, so
+// that these costs choose nothing; they are only told.
+constexpr int CostsHeadDim(const LibraryKernel& kernel) {
+  return TakesE4m3(kernel) ? 128 : kernel.head_dim;
 }
 
 // Whether it is faster in its ClusterForm. The costs don't know that form: where it is taken they

@@ -103,6 +103,16 @@ inline constexpr Config kPipelinedE4m3 = {.wgmma = 1,
                                           .tma_store = 1,
                                           .wgmma_fp8 = 1,
                                           .wgmma_fp8_two_level = 1};
+// head_dim 256: 128 keys a tile in place of 64. Beside O there are then no registers for P V of a
+// tile and scores of the next, so that one warpgroup's products run beside the other's softmax. A
+// step has some 600 cycles whatever its length (reports/decisions/0015-data-types.md), so fewer of
+// them should be faster; not measured yet.
+constexpr Config WithoutOverlap(Config config) {
+  config.softmax_overlap = 0;
+  config.wgmma_late_wait = 0;
+  config.wgmma_tile = 2;
+  return config;
+}
 // A scale for each 128 keys of a head of K and V.
 constexpr Config BlockScales(Config config) {
   config.wgmma_fp8_block_scale = 1;
@@ -173,8 +183,8 @@ inline constexpr LibraryKernel kLibraryKernels[] = {
     {"split_wgmma", 256, Dtype::kFp16, kSplitWgmma},
     {"pipelined", 256, Dtype::kBf16, kPipelinedD256},
     {"split_wgmma", 256, Dtype::kBf16, kSplitWgmma},
-    {"pipelined_e4m3", 256, Dtype::kFp16, kPipelinedE4m3},
-    {"pipelined_e4m3_blocks", 256, Dtype::kFp16, BlockScales(kPipelinedE4m3)},
+    {"pipelined_e4m3", 256, Dtype::kFp16, WithoutOverlap(kPipelinedE4m3)},
+    {"pipelined_e4m3_blocks", 256, Dtype::kFp16, BlockScales(WithoutOverlap(kPipelinedE4m3))},
     {"pipelined_varlen", 64, Dtype::kFp16, Varlen(TwoWarpgroups(kPipelined))},
     {"pipelined_varlen", 64, Dtype::kBf16, Varlen(TwoWarpgroups(kPipelined))},
     {"pipelined_varlen", 128, Dtype::kFp16, Varlen(kPipelined)},

@@ -33,42 +33,41 @@ inline std::string AddTurned(sdpa::ToggleField field, const std::string& of, Des
   return name;
 }
 
+// In FP8: the library's kernel, and what may be faster.
 inline Design FastestFp8Design(int head_dim) {
-  const std::string dim = std::to_string(head_dim);
-  const std::string name = "fastest_fp8_d" + dim;
-  const std::string base = name + ":late_wait";
+  const std::string name = "fastest_fp8_d" + std::to_string(head_dim);
+  const std::string late = name + ":late_wait";
   sdpa::Config first = sdpa::kPipelinedE4m3;
   // O by plain stores, then the library's kernel, whose O leaves by TMA.
   if (head_dim == 128) first.tma_store = 0;
   Design design = {.name = name,
-                   .label = "the fastest kernels in FP8 for head_dim " + dim,
-                   .arms = {{base, first}},
+                   .label = "the fastest kernels in FP8 for head_dim " + std::to_string(head_dim),
+                   .arms = {{late, first}},
                    .head_dims = {head_dim}};
-  if (head_dim == 128) AddStep(base + "+tma_store", {&sdpa::Config::tma_store, 1}, base, &design);
+  if (head_dim == 128) AddStep(late + "+tma_store", {&sdpa::Config::tma_store, 1}, late, &design);
   if (head_dim == 64) {
     // Three warpgroups of rows and 96 keys a tile; two and 192. The exponentials bound both.
-    const std::string two = base + "+wgmma_tile=2";
-    AddStep(two, {&sdpa::Config::wgmma_tile, 2}, base, &design);
-    for (const std::string& of : {base, two}) {
+    const std::string two = late + "+wgmma_tile=2";
+    AddStep(two, {&sdpa::Config::wgmma_tile, 2}, late, &design);
+    for (const std::string& of : {late, two}) {
       AddStep(of + "+wgmma_exp", {&sdpa::Config::wgmma_exp, 1}, of, &design);
     }
-    AddStep(base + "+ping_pong", {&sdpa::Config::ping_pong, 1}, base, &design);
+    AddStep(late + "+ping_pong", {&sdpa::Config::ping_pong, 1}, late, &design);
   }
   if (head_dim == 256) {
-    // 64 keys a tile, with P V beside their softmax; 128, of which one warpgroup's P V runs beside
-    // the other's softmax alone. O through Q's place by TMA, or by plain stores.
-    sdpa::Config keys_128 = first;
-    keys_128.softmax_overlap = keys_128.wgmma_late_wait = 0;
-    keys_128.wgmma_tile = 2;
+    // 128 keys a tile, of which one warpgroup's P V runs beside the other's softmax alone; 64, with
+    // P V beside its own softmax too. O through Q's place by TMA, or by plain stores.
     const std::string wide = name + ":keys_128";
-    design.arms.push_back({wide, keys_128});
-    for (const std::string& of : {base, wide}) {
+    design.arms = {{wide, sdpa::WithoutOverlap(first)}, {late, first}};
+    for (const std::string& of : {wide, late}) {
       AddStep(of + "+ping_pong", {&sdpa::Config::ping_pong, 1}, of, &design);
     }
-    first.tma_store = 0;
-    design.arms.push_back({base + "+tma_store=0", first});
+    sdpa::Config from_registers = design.arms.front().config;
+    from_registers.tma_store = 0;
+    design.arms.push_back({wide + "+tma_store=0", from_registers});
   }
-  design.arms.push_back({name + ":aa", design.arms.front().config, "aa", "", base});
+  const DesignArm base = design.arms.front();
+  design.arms.push_back({name + ":aa", base.config, "aa", "", base.name});
   return design;
 }
 

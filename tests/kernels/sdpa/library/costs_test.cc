@@ -25,7 +25,7 @@ TEST(LibraryKernels, AreLegalAndHaveCosts) {
     }
     const auto fitted = std::count_if(
         std::begin(kFittedCosts), std::end(kFittedCosts), [&](const FittedCosts& costs) {
-          return costs.name == CostsOf(kernel) && costs.head_dim == kernel.head_dim &&
+          return costs.name == CostsOf(kernel) && costs.head_dim == CostsHeadDim(kernel) &&
                  std::all_of(costs.us.begin(), costs.us.end(), [](double us) { return us >= 0; });
         });
     EXPECT_EQ(fitted, 1) << kernel.name << " " << kernel.head_dim;
@@ -51,6 +51,22 @@ TEST(CostTermsOf, CountBytesOfE4m3) {
     return CostTermsOf(kernel_of(name), {1, 8, 8, 1000, 1000, 128, false}, kSms)[kMegabytes];
   };
   EXPECT_DOUBLE_EQ(2 * megabytes("pipelined_e4m3"), megabytes("pipelined"));
+}
+
+// By the costs of head_dim 128: at 64 half the products and as many exponentials, at 256 twice the
+// products. They say no more than that until there are records.
+TEST(ExpectedUs, OfE4m3AtOtherHeadDimsIsThatOf128InProportion) {
+  const auto us = [](std::string_view name, int head_dim) {
+    const auto* const kernel = std::find_if(
+        std::begin(kLibraryKernels), std::end(kLibraryKernels),
+        [&](const LibraryKernel& any) { return any.name == name && any.head_dim == head_dim; });
+    return ExpectedUs(*kernel, {2, 16, 16, 8192, 8192, head_dim, false}, kSms);
+  };
+  for (const std::string_view name : {"pipelined_e4m3", "pipelined_e4m3_blocks"}) {
+    const double at_128 = us(name, 128);
+    EXPECT_NEAR(us(name, 64) / at_128, 1.0, 0.1) << name;
+    EXPECT_NEAR(us(name, 256) / at_128, 2.0, 0.1) << name;
+  }
 }
 
 TEST(TakesClusterForm, WhereHalfOfTheSmsFillSmallClusters) {
