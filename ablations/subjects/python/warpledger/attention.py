@@ -438,8 +438,8 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
     out: where the result goes; else it is made, with its rows and heads in q's order where a kernel stores
         them so
     dtype: "e4m3" where q, k and v are bytes of E4M3 (uint8); float8_e4m3fn says it itself
-    q_scale, k_scale, v_scale: with E4M3, head_dim 128: what its numbers are multiplied by, float32 on the GPU. One
-        element for all values, or (batch, heads), in each layout; k_scale and v_scale also
+    q_scale, k_scale, v_scale: with E4M3: what its numbers are multiplied by, float32 on the GPU. One element
+        for all values, or (batch, heads), in each layout; k_scale and v_scale also
         (batch, heads, ceil(seq / 128)), for blocks of keys. out is float16 then.
     Returns out, or (out, lse) with lse (batch, heads, seq) float32, log(sum(exp(scale q k))).
 

@@ -47,9 +47,11 @@ inline Design FastestFp8Design(int head_dim) {
   if (head_dim == 128) AddStep(late + "+tma_store", {&sdpa::Config::tma_store, 1}, late, &design);
   if (head_dim == 64) {
     // Three warpgroups of rows and 96 keys a tile; two and 192. The exponentials bound both.
-    const std::string two = late + "+wgmma_tile=2";
-    AddStep(two, {&sdpa::Config::wgmma_tile, 2}, late, &design);
-    for (const std::string& of : {late, two}) {
+    const std::string wide = name + ":keys_192";
+    sdpa::Config keys_192 = first;
+    keys_192.wgmma_tile = 2;
+    design.arms.push_back({wide, keys_192});
+    for (const std::string& of : {late, wide}) {
       AddStep(of + "+wgmma_exp", {&sdpa::Config::wgmma_exp, 1}, of, &design);
     }
     AddStep(late + "+ping_pong", {&sdpa::Config::ping_pong, 1}, late, &design);
