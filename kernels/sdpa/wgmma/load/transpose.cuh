@@ -57,17 +57,17 @@ class VTransposer {
   static_assert(kShape.tile_n % kKeys == 0);
   static constexpr int kFromRow = RowBytes(kShape);
   static constexpr int kToRow = TransposedRowBytes(kShape);
-  // A warp's share is dealt out in chunks of columns, or, where these are few, in parts of them: as
-  // many keys.
-  static constexpr int kPart = kShape.head_dim > 64      ? kShape.tile_n
-                               : kShape.tile_n % 64 == 0 ? 64
-                                                         : kKeys;
-  static_assert(kShape.tile_n % kPart == 0);
-  static constexpr int kUnits = kChunks * (kShape.tile_n / kPart);
+  // What is dealt out to warps: chunks of columns with all their keys; or, at head_dim 64, which
+  // has four of them, pieces of keys with all their columns, one for each warp if that comes out.
+  static constexpr bool kByColumns = kShape.head_dim > 64;
+  static constexpr int kPiece =
+      kShape.tile_n % (kTransposingWarps * kKeys) == 0 ? kShape.tile_n / kTransposingWarps : kKeys;
+  static constexpr int kUnits = kByColumns ? kChunks : kShape.tile_n / kPiece;
+  static constexpr int kBlocks = kByColumns ? kShape.tile_n / kKeys : kChunks * (kPiece / kKeys);
 
-  // The warp's share of a tile: every third chunk of columns with all its keys, so that where
-  // its blocks lie is known when this is compiled but for one number a chunk. With blocks dealt
-  // out one by one it took three times as many instructions.
+  // The warp's share of a tile: every third unit, so that where its blocks lie is known when this
+  // is compiled but for one number a unit. With blocks dealt out one by one it took three times as
+  // many instructions.
   __device__ void Transpose(uint32_t from, uint32_t to) const {
     const int lane = threadIdx.x % 32;
     const uint32_t first = fp8::FirstSelector(lane);
@@ -79,27 +79,33 @@ class VTransposer {
     constexpr int kAtOnce = 4;
 #pragma unroll 1
     for (uint32_t unit = warp_; unit < kUnits; unit += kTransposingWarps) {
-      const uint32_t chunk = kUnits == kChunks ? unit : unit % kChunks;
-      const int part = kUnits == kChunks ? 0 : static_cast<int>(unit / kChunks) * kPart;
+      const auto key_of = [&](int block) {
+        return kByColumns ? block * kKeys
+                          : static_cast<int>(unit) * kPiece + block / kChunks * kKeys;
+      };
+      const auto chunk_of = [&](int block) -> uint32_t {
+        return kByColumns ? unit : block % kChunks;
+      };
 #pragma unroll
-      for (int first_key = 0; first_key < kPart; first_key += kAtOnce * kKeys) {
+      for (int first_block = 0; first_block < kBlocks; first_block += kAtOnce) {
         uint32_t keys[kAtOnce][4];
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
-          const int key = first_key + i * kKeys;
-          if (key >= kPart) break;
-          ptx::LdMatrixTransposed(keys[i],
-                                  fp8::LoadByte(load, part + key, chunk, kShape.tile_n, kFromRow));
+          const int block = first_block + i;
+          if (block >= kBlocks) break;
+          ptx::LdMatrixTransposed(keys[i], fp8::LoadByte(load, key_of(block), chunk_of(block),
+                                                         kShape.tile_n, kFromRow));
         }
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
-          const int key = first_key + i * kKeys;
-          if (key >= kPart) break;
-          ptx::StMatrix(fp8::StoreByte(store, part + key, chunk, kShape.head_dim, kToRow),
-                        __byte_perm(keys[i][0], keys[i][1], first),
-                        __byte_perm(keys[i][0], keys[i][1], second),
-                        __byte_perm(keys[i][2], keys[i][3], first),
-                        __byte_perm(keys[i][2], keys[i][3], second));
+          const int block = first_block + i;
+          if (block >= kBlocks) break;
+          ptx::StMatrix(
+              fp8::StoreByte(store, key_of(block), chunk_of(block), kShape.head_dim, kToRow),
+              __byte_perm(keys[i][0], keys[i][1], first),
+              __byte_perm(keys[i][0], keys[i][1], second),
+              __byte_perm(keys[i][2], keys[i][3], first),
+              __byte_perm(keys[i][2], keys[i][3], second));
         }
       }
     }
