@@ -138,8 +138,7 @@ struct WgmmaFamily {
     if (c.mask == Mask::kAtRunTime) return {};  // a configuration alone is of no head dimension yet
     if (c.wgmma_tile != 0 && (c.head_dim == 128 || (c.head_dim == 256 && c.wgmma_tile == 1))) {
       return Excluded(&Config::wgmma_tile, head_dim,
-                      "in FP8 its own tile has two warpgroups of "
-                      "rows, and keys that divide 128");
+                      "in FP8 its own tile has two warpgroups and keys that divide 128");
     }
     if (c.wgmma_tile == 2 && c.head_dim == 256 && c.softmax_overlap) {
       return Excluded(&Config::wgmma_tile, ToggleId(&Config::softmax_overlap),
