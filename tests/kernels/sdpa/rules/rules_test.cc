@@ -177,6 +177,9 @@ TEST(WhyInvalid, GivesTheReasonOfEachExclusion) {
     if (rule.toggle == &Config::wgmma_exp || rule.toggle == &Config::wgmma_lazy_rescale) {
       config = {.wgmma = 1, .consumer_warpgroups = 1};
     }
+    if (rule.toggle == &Config::wgmma_skip_maxima) {
+      config = {.wgmma = 1, .softmax_overlap = 1, .wgmma_lazy_rescale = 1, .wgmma_thread_max = 1};
+    }
     for (const ToggleRow& row : kToggles) {
       if (row.field == rule.toggle) config.*row.field = std::max(rule.from, row.levels.values[1]);
     }
