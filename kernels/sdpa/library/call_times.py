@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times the library's call beside PyTorch's backends and FlashAttention-3, and checks each.
 
-    PYTHONPATH=ablations/subjects/python python3 kernels/sdpa/library/call_times.py few
+    export PYTHONPATH=ablations/subjects/python:ablations/subjects/sdpa/peers
+    python3 kernels/sdpa/library/call_times.py few
     … call_times.py few --before main/libwarpledger_sdpa.so
     … call_times.py varlen --fa3 _vllm_fa3_C.abi3.so --out varlen.json
     … call_times.py host
@@ -15,7 +16,8 @@ Needs PyTorch, a GPU of compute capability 9.0 and the library. FlashAttention-3
 registers torch.ops._vllm_fa3_C, as vLLM's wheel has one. --before adds another build of the library as
 a contender. Each contender is captured into a graph whose calls rotate over input sets, is checked
 against FP64 on new inputs by a replay, and runs alone, in a random order in each of the rounds; the
-figure is the median over rounds of each one's median.
+figure is the median over rounds of each one's median. Then each runs for --energy seconds more without a pause, between
+two steps of NVML's energy counter: joules a call, watts, the SM clock, and the time of a call there.
 """
 
 import argparse
@@ -33,6 +35,8 @@ try:
 except ImportError:
     sys.exit("call_times.py: there is no PyTorch")
 
+from peer_arms import ArmStream
+from peer_gpu import ClockProbe, EnergyWindow, Sensors, Stay, WatchedWindow
 from warpledger import attention
 
 L2_BYTES = 64 << 20
@@ -214,6 +218,12 @@ def fa3_few(q, k, v):
     return call, "torch.ops._vllm_fa3_C"
 
 
+def board():
+    """Its UUID, as NVML takes it; older PyTorch doesn't tell."""
+    uuid = str(getattr(torch.cuda.get_device_properties(0), "uuid", ""))
+    return uuid if uuid.startswith("GPU-") else f"GPU-{uuid}"
+
+
 # --- Times ----------------------------------------------------------------------
 
 class Graph:
@@ -245,13 +255,38 @@ class Graph:
             self.time()
         return statistics.median(self.time() for _ in range(15))
 
+    def energy(self, seconds, sensors):
+        """{joules, watts, sm_mhz} of calls without a pause, as a peer's visit in a record; empty without a counter."""
+        clock = ClockProbe(torch)
+        window = EnergyWindow({"settle_s": 0.5, "window_s": seconds}, sensors.joules)
+        watched = WatchedWindow(window, lambda: None)
+        try:
+            timed = Stay(ArmStream(torch, self.graph, clock), self.time() * self.calls / 1e6, self.calls).on(watched.next)
+        finally:
+            watched.stop()
+        torch.cuda.synchronize()
+        found = window.energy()
+        if not found:
+            return {}
+        watts = found["energy_j"] / found["energy_s"]
+        return {"joules": watts * timed["us"] / 1e6, "watts": watts, "sm_mhz": clock.mhz(), "steady_us": timed["us"]}
 
-def times_of(contenders, sets, right, rounds, seed):
-    """{name: (p50, said, error)} of those that run and are right.
+
+def times_of(contenders, sets, right, args):
+    """{name: {p50_us, said, error, …}} of those that run and are right.
 
     right(out, inputs): the largest error over its limit, of one set
     """
     graphs, found = {}, {}
+    if args.once:
+        call, said = contenders[args.once](*sets[0])
+        call()
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()
+        call()
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()
+        return {args.once: {"said": said, "why_not": "called once"}}
     for name, prepare in contenders.items():
         try:
             prepared = [prepare(*each) for each in sets]
@@ -268,19 +303,23 @@ def times_of(contenders, sets, right, rounds, seed):
                 found[name]["why_not"] = "wrong"
         except (RuntimeError, NotImplementedError, ValueError) as error:
             found[name] = {"why_not": str(error).splitlines()[0][:200]}
-    order = random.Random(seed)
+    order = random.Random(args.seed)
     medians = {name: [] for name in graphs}
-    for _ in range(rounds):
+    for _ in range(args.rounds):
         for name in order.sample(sorted(graphs), len(graphs)):
             medians[name].append(graphs[name][0].median())
     for name, each in medians.items():
         found[name] |= {"p50_us": statistics.median(each), "rounds_us": each}
+    if args.energy > 0:
+        sensors = Sensors(board())
+        for name, graph in graphs.items():
+            found[name] |= graph[0].energy(args.energy, sensors)
     return found
 
 
 def run_few(args, contenders):
     rows = []
-    for p in few_problems():
+    for p in (each for each in few_problems() if args.only in each["name"]):
         generator = torch.Generator(device="cuda")
         generator.manual_seed(args.seed)
         kv_bytes = 4 * p["batch"] * p["heads_kv"] * p["keys"] * p["head_dim"]
@@ -289,7 +328,7 @@ def run_few(args, contenders):
         def right(out, inputs):
             return over_limit(out[-1], *(each[-1] for each in inputs), False)
         sets = [few_inputs(p, generator) for _ in range(count)]
-        found = times_of(contenders, sets, right, args.rounds, args.seed)
+        found = times_of(contenders, sets, right, args)
         rows.append({"problem": p["name"], "bytes": kv_bytes, "found": found})
         show(rows[-1])
     return rows
@@ -297,7 +336,7 @@ def run_few(args, contenders):
 
 def run_varlen(args, contenders):
     rows = []
-    for p in varlen_problems(args):
+    for p in (each for each in varlen_problems(args) if args.only in each["name"]):
         generator = torch.Generator(device="cuda")
         generator.manual_seed(args.seed)
         ends = torch.tensor([0, *p["lengths"]]).cumsum(0).tolist()
@@ -310,7 +349,7 @@ def run_varlen(args, contenders):
             return max(over_limit(out[a:b].transpose(0, 1), *(each[a:b].transpose(0, 1) for each in (q, k, v)), causal)
                        for a, b in ((ends[i], ends[i + 1]) for i in checked) if b - a <= 4096)
         sets = [packed_inputs(p, generator) for _ in range(3)]
-        found = times_of(contenders, sets, right, args.rounds, args.seed)
+        found = times_of(contenders, sets, right, args)
         rows.append({"problem": p["name"], "flop": varlen_flop(p), "lengths": p["lengths"], "found": found})
         show(rows[-1])
     return rows
@@ -324,7 +363,8 @@ def show(row):
         if "p50_us" not in each:
             text.append(f"{name}: {each['why_not'][:60]}")
             continue
-        text.append(f"{name} {each['p50_us']:.1f} us" + (f" ({each['p50_us'] / ours:.2f}x)" if ours and name != "ours"
+        joules = f", {1000 * each['joules']:.3g} mJ" if "joules" in each else ""
+        text.append(f"{name} {each['p50_us']:.1f} us{joules}" + (f" ({each['p50_us'] / ours:.2f}x)" if ours and name != "ours"
                                                          else f" [{each['said']}]"))
     rate = f", {row['bytes'] / ours / 1e6:.2f} TB/s" if ours and "bytes" in row else ""
     rate = f", {row['flop'] / ours / 1e6:.0f} TFLOP/s" if ours and "flop" in row else rate
@@ -376,6 +416,10 @@ def main():
     parser.add_argument("--before", metavar="LIBRARY", help="another build of libwarpledger_sdpa.so (few)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--energy", type=float, default=2, metavar="SECONDS", help="0 measures none (default: 2)")
+    parser.add_argument("--once", metavar="CONTENDER", help="no times: one call of it between the marks of CUDA's "
+                        "profiler, for ncu --profile-from-start=off (few, varlen)")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only problems whose names have it")
     parser.add_argument("--out", metavar="FILE", help="JSON")
     args = parser.parse_args()
     if args.before and args.mode != "few":
@@ -393,6 +437,8 @@ def main():
                       "flash": flash_varlen, "fa3": fa3_varlen}
     elif args.before:
         contenders["before"] = few_by(another_build(os.path.abspath(args.before)))
+    if args.once and args.once not in contenders:
+        parser.error(f"--once is one of {', '.join(contenders)}")
     if args.fa3:
         torch.ops.load_library(args.fa3)
     else:
@@ -401,8 +447,7 @@ def main():
     rows = {"few": run_few, "varlen": run_varlen, "host": run_host}[args.mode](args, contenders)
     if args.out:
         with open(args.out, "w", encoding="utf-8") as file:
-            board = str(getattr(torch.cuda.get_device_properties(0), "uuid", ""))  # older PyTorch doesn't tell
-            json.dump({"gpu": torch.cuda.get_device_name(), "uuid": board, "torch": torch.__version__,
+            json.dump({"gpu": torch.cuda.get_device_name(), "uuid": board(), "torch": torch.__version__,
                        "mode": args.mode, "seed": args.seed, "rows": rows}, file, indent=1)
     return 0
 
