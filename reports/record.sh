@@ -61,10 +61,13 @@ hopper_leave_one_out|hopper_leave_one_out|$kLargest|--blocks=6
 hopper_d64|hopper_d64|$(lengths 64)|--peers=flash,cudnn --processes=8 --blocks=4
 hopper_d128|hopper_d128|$(lengths 128)|--peers=flash,cudnn --processes=8 --blocks=4
 hopper_d256|hopper_d256|$(lengths 256)|--peers=flash,cudnn --processes=8 --blocks=4
-alone_d64|fastest_d64|$(lengths 64 "512 2048 8192"),long|$kAlone
-alone_d128|fastest_d128|$(lengths 128 "512 2048 8192"),gqa_prefill|$kAlone
-alone_d128_bf16|fastest_d128_bf16|$(lengths 128 "512 2048 8192" _bf16)|$kAlone
-alone_d256|fastest_d256|$(lengths 256 "512 2048 8192")|$kAlone
+alone_d64|fastest_d64|$(lengths 64),long|$kAlone
+alone_d128|fastest_d128|$(lengths 128),gqa_prefill|$kAlone
+alone_d128_bf16|fastest_d128_bf16|$(lengths 128 "" _bf16)|$kAlone
+alone_d256|fastest_d256|$(lengths 256)|$kAlone
+alone_without_d64|without_d64|$(lengths 64 "512 2048 8192")|--alone --peers=off
+alone_without_d128|without_d128|$(lengths 128 "512 2048 8192")|--alone --peers=off
+alone_without_d256|without_d256|$(lengths 256 "512 2048 8192")|--alone --peers=off
 alone_fp8_d64|fastest_fp8_d64|$(lengths 64 "512 2048 8192")|--alone --peers=cudnn_fp8
 alone_fp8_d128|fastest_fp8_d128|$(lengths 128 "512 2048 8192")|--alone --peers=cudnn_fp8
 alone_fp8_d256|fastest_fp8_d256|$(lengths 256 "512 2048 8192")|--alone --peers=cudnn_fp8

@@ -13,7 +13,8 @@
 //   hopper_fp8     designs_hopper_plus.h
 //   hopper_decode, hopper_gqa  designs_hopper.h
 //   fastest_d64, fastest_d128, fastest_d256, fastest_d128_bf16,
-//   fastest_fp8_d64, fastest_fp8_d128, fastest_fp8_d256  designs_fastest.h
+//   fastest_fp8_d64, fastest_fp8_d128, fastest_fp8_d256,
+//   without_d64, without_d128, without_d256  designs_fastest.h
 //   stage2_plus, wmma_d128  designs_wmma.h
 //
 // Standard library only: the instance generator compiles a kernel for every
@@ -49,6 +50,7 @@ inline std::vector<Design> AllDesigns() {
   designs.push_back(FusionDesign());
   for (Design& design : LibraryDesigns()) designs.push_back(std::move(design));
   for (Design& design : FastestDesigns()) designs.push_back(std::move(design));
+  for (Design& design : WithoutDesigns()) designs.push_back(std::move(design));
   return designs;
 }
 

@@ -8,30 +8,14 @@
 
 #pragma once
 
-#include <set>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ablations/subjects/sdpa/designs/design.h"
 #include "kernels/sdpa/library/kernels.h"
 
 namespace warpledger::ablations {
-
-// The arm `of` with a toggle that it lacks, or without one that it has. Called after both.
-inline std::string AddTurned(sdpa::ToggleField field, const std::string& of, Design* design) {
-  const std::string_view id = sdpa::ToggleId(field);
-  sdpa::Config other = ConfigOf(*design, of);
-  if (other.*field == 0) {
-    const std::string name = of + "+" + std::string(id.substr(id.starts_with("wgmma_") ? 6 : 0));
-    AddStep(name, {field, 1}, of, design);
-    return name;
-  }
-  other.*field = 0;
-  const std::string name = of + "+" + std::string(id) + "=0";
-  design->arms.push_back({name, other, "without", std::string(id), of});
-  return name;
-}
 
 // In FP8: the library's kernel, and what may be faster.
 inline Design FastestFp8Design(int head_dim) {
@@ -96,40 +80,43 @@ inline std::vector<Design> FastestDesigns() {
     designs.back().arms.push_back({name + ":" + std::string(kernel.name), kernel.config});
   }
   for (Design& design : designs) {
-    constexpr sdpa::ToggleField kQ = &sdpa::Config::wgmma_q_registers;
-    constexpr sdpa::ToggleField kSkip = &sdpa::Config::wgmma_skip_maxima;
     const std::string base = design.arms.front().name;
-    const std::string last = design.arms.back().name;
-    const int head_dim = design.head_dims.front();
-    if (design.dtypes.front() == sdpa::Dtype::kFp16) {
-      // With 192 rows a tile, with 128, and at head_dim 128.
-      for (const std::string& of : std::set<std::string>{base, last}) {
-        if (head_dim != 256) AddTurned(kQ, of, &design);
-      }
-      if (head_dim == 64) AddTurned(&sdpa::Config::wgmma_keep_kv, last, &design);
-      if (head_dim == 128) {
-        AddStep(base + "+ping_pong", {&sdpa::Config::ping_pong, 1}, base, &design);
-        // Beside more tiles of K there is no place for O's way out.
-        sdpa::Config from_registers = design.arms.front().config;
-        from_registers.tma_store = 0;
-        const std::string stores = base + "+tma_store=0";
-        design.arms.push_back({stores, from_registers});
-        AddStep(stores + "+keep_kv", {&sdpa::Config::wgmma_keep_kv, 1}, stores, &design);
-      }
-      if (head_dim == 256) {
-        sdpa::Config no_turns = design.arms.front().config;
-        no_turns.ping_pong = 0;
-        no_turns.tma_store = 1;
-        design.arms.push_back({base + "+tma_store+ping_pong=0", no_turns});
-      }
-    }
-    for (const std::string& of : std::set<std::string>{base, last}) {
-      const std::string turned = AddTurned(kSkip, of, &design);
-      if (head_dim == 128) AddTurned(kQ, turned, &design);
-    }
     design.arms.push_back({design.name + ":aa", design.arms.front().config, "aa", "", base});
   }
   for (const int head_dim : {64, 128, 256}) designs.push_back(FastestFp8Design(head_dim));
+  return designs;
+}
+
+// What the newest techniques are worth in those kernels, in fp16: each taken off.
+inline std::vector<Design> WithoutDesigns() {
+  std::vector<Design> designs;
+  for (const Design& fastest : FastestDesigns()) {
+    const int head_dim = fastest.head_dims.front();
+    if (fastest.dtypes.front() != sdpa::Dtype::kFp16 || fastest.arms.front().config.wgmma_fp8) {
+      continue;
+    }
+    const std::string dim = std::to_string(head_dim);
+    Design design = {.name = "without_d" + dim,
+                     .label = "the fastest kernels for head_dim " + dim + ", less a technique each",
+                     .head_dims = {head_dim}};
+    for (const DesignArm& arm : fastest.arms) {
+      if (arm.role == "aa") continue;
+      const std::string name = design.name + arm.name.substr(fastest.name.size());
+      design.arms.push_back({name, arm.config});
+      for (const sdpa::ToggleField field :
+           {&sdpa::Config::wgmma_skip_maxima, &sdpa::Config::wgmma_q_registers,
+            &sdpa::Config::wgmma_keep_kv, &sdpa::Config::ping_pong}) {
+        if (arm.config.*field == 0) continue;
+        const std::string id(sdpa::ToggleId(field));
+        sdpa::Config less = arm.config;
+        less.*field = 0;
+        design.arms.push_back({name + "+" + id + "=0", less, "without", id, name});
+      }
+    }
+    const DesignArm base = design.arms.front();
+    design.arms.push_back({design.name + ":aa", base.config, "aa", "", base.name});
+    designs.push_back(std::move(design));
+  }
   return designs;
 }
 
