@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times the library's call beside PyTorch's backends and FlashAttention-3, and checks each.
+"""Times the library's call beside PyTorch's backends and FlashAttention-3, with its joules, and checks each.
 
     export PYTHONPATH=ablations/subjects/python:ablations/subjects/sdpa/peers
     python3 kernels/sdpa/library/call_times.py few
@@ -9,20 +9,28 @@
     … call_times.py host
 
 few     2 to 16 queries a sequence against 8,192 keys, 64 heads on 8: nothing of K and V is in the L2
+small   b2_h8_s256_d64, b1_h8_s512_d64 and long: four input sets, which stay in the L2
+decode  one query against 8,192 keys, 32 heads on 8: K and V in the L2 (warm) or nothing of them (cold), beside
+        plain reads of the same K and V, which say what the memory allows
+bf16    2 sequences of 8,192, 16 heads, head_dim 128
 varlen  packed sequences of random lengths (reports/decisions/0046), by cumulative lengths
 host    microseconds that a call takes of the host
 
-Needs PyTorch, a GPU of compute capability 9.0 and the library. FlashAttention-3 is any library that
-registers torch.ops._vllm_fa3_C, as vLLM's wheel has one. --before adds another build of the library as
-a contender. Each contender is captured into a graph whose calls rotate over input sets, is checked
-against FP64 on new inputs by a replay, and runs alone, in a random order in each of the rounds; the
-figure is the median over rounds of each one's median. Then each runs for --energy seconds more without a pause, between
-two steps of NVML's energy counter: joules a call, watts, the SM clock, and the time of a call there.
+Needs PyTorch, a GPU of compute capability 9.0 and the library, which WARPLEDGER_SDPA_LIBRARY may name.
+FlashAttention-3 is any library that registers torch.ops._vllm_fa3_C, as vLLM's wheel has one. --before adds
+another build of the library as a contender.
+
+Each contender is captured into a graph whose calls rotate over input sets, is checked against FP64 on new inputs
+by a replay, and runs alone, in a random order in each of the rounds; the figure is the median over rounds of each
+one's median. Then each runs for --energy seconds more without a pause, between two steps of NVML's energy counter:
+joules a call, watts, the mean SM clock by the SMs' own counters, and the time of a call there. Where the GPU waited
+for the host for more than 1% of that time (idle_share), they count for nothing.
+
+--out has each row as soon as it is known. What fails is recorded, and the rest goes on.
 """
 
 import argparse
-import importlib.util
-import json
+import contextlib
 import math
 import os
 import random
@@ -35,25 +43,33 @@ try:
 except ImportError:
     sys.exit("call_times.py: there is no PyTorch")
 
+import call_contenders
+from call_rules import PROBLEMS, Packed, Record, calls_of_graph, chosen, described, energy_of, text_of
 from peer_arms import ArmStream
 from peer_gpu import ClockProbe, EnergyWindow, Sensors, Stay, WatchedWindow
 from warpledger import attention
 
-L2_BYTES = 64 << 20
 WARM_UP_S = 0.4
+SETTLE_S = 0.5
+LEAST_GRAPH_US = {"small": 400, "decode": 400}  # a graph's ends cost a microsecond or two
 
 
-# --- Problems -------------------------------------------------------------------
+# --- Inputs and their checks ----------------------------------------------------
 
-def few_problems():
-    return [{"name": f"b{b}_h64x8_s{rows}x8192_d128", "batch": b, "heads_q": 64, "heads_kv": 8, "rows": rows,
-             "keys": 8192, "head_dim": 128} for b in (1, 16) for rows in (2, 4, 8, 16)]
+def dense_inputs(p, generator):
+    def normal(*shape):
+        return torch.randn(shape, generator=generator, device="cuda").to(getattr(torch, p.dtype))
+    kv = normal(2, p.batch, p.heads_kv, p.keys, p.head_dim)
+    return normal(p.batch, p.heads_q, p.rows, p.head_dim), kv[0], kv[1], p.causal
 
 
-def few_inputs(p, generator):
-    def normal(heads, rows):
-        return torch.randn((p["batch"], heads, rows, p["head_dim"]), generator=generator, device="cuda").half()
-    return normal(p["heads_q"], p["rows"]), normal(p["heads_kv"], p["keys"]), normal(p["heads_kv"], p["keys"])
+def packed_inputs(p, generator):
+    total = sum(p.lengths)
+    cu = torch.tensor([0, *p.lengths], device="cuda").cumsum(0, dtype=torch.int32)
+
+    def normal(heads):
+        return torch.randn((total, heads, p.head_dim), generator=generator, device="cuda").half()
+    return normal(p.heads_q), normal(p.heads_kv), normal(p.heads_kv), cu, max(p.lengths), p.causal
 
 
 def exact_and_naive(q, k, v, causal):
@@ -81,150 +97,33 @@ def over_limit(out, q, k, v, causal):
     return float(error.max()) / (2 * float((naive.double() - exact).abs().max()) + half_ulp)
 
 
-def lengths_of(name, seed):
-    draw = random.Random(seed)
-    if name == "prompts":
-        return [draw.randint(100, 2000) for _ in range(64)]
-    if name == "mixed":  # a long one, some prompts, many short ones
-        return [16384] + [draw.randint(500, 4000) for _ in range(12)] + [draw.randint(16, 128) for _ in range(100)]
-    count, length = name.split("x")  # all of one length
-    return [int(length)] * int(count)
+def dense_error(_p, out, inputs):
+    """Of the last sequence; where scores of all heads are large, of its last group of heads."""
+    q, k, v, causal = inputs
+    queries, keys = q.shape[1], k.shape[1]
+    if q.shape[2] * k.shape[2] > 1 << 24:
+        queries, keys = queries // keys, 1
+    return over_limit(out[-1, -queries:], q[-1, -queries:], k[-1, -keys:], v[-1, -keys:], causal)
 
 
-def varlen_problems(args):
-    """Lengths, heads and masks: FlashAttention-3's heads (hidden size 2048), and groups of 8."""
-    made = []
-    for d, hq, hk in ((128, 16, 16), (128, 32, 8), (64, 32, 32), (256, 8, 8)):
-        for lengths in ("prompts", "mixed", "32x512", "4x4096"):
-            if (hq != hk and lengths != "prompts") or (lengths == "mixed" and d != 128):
-                continue
-            made += [{"name": f"{lengths}_h{hq}x{hk}_d{d}" + "_causal" * causal, "lengths": lengths_of(lengths, args.seed),
-                      "heads_q": hq, "heads_kv": hk, "head_dim": d, "causal": causal} for causal in (False, True)]
-    return made
-
-
-def varlen_flop(p):
-    pairs = sum(n * (n + 1) // 2 if p["causal"] else n * n for n in p["lengths"])
-    return 4 * p["heads_q"] * p["head_dim"] * pairs
-
-
-def packed_inputs(p, generator):
-    total = sum(p["lengths"])
-    cu = torch.tensor([0, *p["lengths"]], device="cuda").cumsum(0, dtype=torch.int32)
-
-    def normal(heads):
-        return torch.randn((total, heads, p["head_dim"]), generator=generator, device="cuda").half()
-    return normal(p["heads_q"]), normal(p["heads_kv"]), normal(p["heads_kv"]), cu, max(p["lengths"]), p["causal"]
-
-
-# --- Contenders: a function of inputs that returns a call, which returns its output, and what it is ------------
-
-def ours_few(q, k, v):
-    return ours_of(q, k, v, torch.empty_like(q), False)
-
-
-def another_build(path):
-    """warpledger.attention once more, with the library at `path`."""
-    spec = importlib.util.find_spec("warpledger.attention")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.library_path = lambda: path
-    return module
-
-
-def few_by(module):
-    return lambda q, k, v: ours_of(q, k, v, torch.empty_like(q), False, module)
-
-
-def ours_of(q, k, v, out, causal, module=attention):
-    given = [module.tensor_of(each, "", 0) for each in (q, k, v, out)]
-    made = module.plan_of(*given, causal, None)
-    space = torch.zeros(made.workspace_bytes, dtype=torch.uint8, device="cuda")
-
-    def call():
-        module.launch(made, q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr(), None, space.data_ptr(),
-                      torch.cuda.current_stream().cuda_stream)
-        return out
-    return call, f"{made.kernel}, {made.launches} launches, {made.expected_us:.1f} us expected"
-
-
-def torch_few(backend):
-    def prepare(q, k, v):
-        def call():
-            with torch.nn.attention.sdpa_kernel([backend]):
-                return torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
-        return call, f"torch {torch.__version__}"
-    return prepare
-
-
-def fa3_call(q, k, v, out, cu_q, cu_k, max_q, max_k, causal):
-    """Of packed (total, heads, head_dim)."""
-    torch.ops._vllm_fa3_C.fwd(
-        q, k, v, None, None, None, out, cu_q, cu_k, None, None, None, max_q, max_k, None, None, None, None, None, None,
-        None, None, None, 1 / math.sqrt(q.shape[2]), causal, -1, -1, 0.0, True, None, 0, None, 0, None, 1, 0, None)
-    return out
-
-
-def ours_varlen(q, k, v, cu, longest, causal):
-    out = torch.empty_like(q)
-    given = [attention.packed_by_heads(attention.tensor_of(each, "", 0), "") for each in (q, k, v, out)]
-    made = attention.plan_of_packed(*given, cu.shape[0] - 1, (longest, longest), causal, None)
-    space = torch.zeros(made.workspace_bytes, dtype=torch.uint8, device="cuda")
-
-    def call():
-        attention.launch_packed(made, q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr(), None, cu.data_ptr(),
-                                cu.data_ptr(), space.data_ptr(), torch.cuda.current_stream().cuda_stream)
-        return out
-    return call, f"{made.kernel}, {made.expected_us:.0f} us expected"
-
-
-def as_batches(contiguous):
-    """The same call without cumulative lengths, where all are one: of (batch, heads, seq, head_dim), contiguous or as
-    (batch, seq, heads, head_dim)."""
-    def prepare(q, k, v, cu, longest, causal):
-        if q.shape[0] != longest * (cu.shape[0] - 1):
-            raise NotImplementedError("lengths differ")
-        q, k, v = (each.unflatten(0, (-1, longest)).transpose(1, 2) for each in (q, k, v))
-        if contiguous:
-            q, k, v = (each.contiguous() for each in (q, k, v))
-        return ours_of(q, k, v, torch.empty_like(q), causal)
-    return prepare
-
-
-def flash_varlen(q, k, v, cu, longest, causal):
-    if q.shape[1] != k.shape[1]:
-        k, v = (each.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for each in (k, v))
-
-    def call():
-        return torch.ops.aten._flash_attention_forward(q, k, v, cu, cu, longest, longest, 0.0, causal, False)[0]
-    return call, f"torch {torch.__version__}"
-
-
-def fa3_varlen(q, k, v, cu, longest, causal):
-    out = torch.empty_like(q)
-    return lambda: fa3_call(q, k, v, out, cu, cu, longest, longest, causal), "torch.ops._vllm_fa3_C"
-
-
-def fa3_few(q, k, v):
-    batch, _, rows, _ = q.shape
-    keys = k.shape[2]
-    q_, k_, v_ = (each.transpose(1, 2).flatten(0, 1).contiguous() for each in (q, k, v))
-    out = torch.empty_like(q_)
-    cu_q, cu_k = (torch.arange(batch + 1, dtype=torch.int32, device="cuda") * each for each in (rows, keys))
-
-    def call():
-        fa3_call(q_, k_, v_, out, cu_q, cu_k, rows, keys, False)
-        return out.unflatten(0, (batch, rows)).transpose(1, 2)
-    return call, "torch.ops._vllm_fa3_C"
-
-
-def board():
-    """Its UUID, as NVML takes it; older PyTorch doesn't tell."""
-    uuid = str(getattr(torch.cuda.get_device_properties(0), "uuid", ""))
-    return uuid if uuid.startswith("GPU-") else f"GPU-{uuid}"
+def packed_error(p, out, inputs):
+    """Of the first sequence, the last and the shortest."""
+    q, k, v, *_, causal = inputs
+    ends = torch.tensor([0, *p.lengths]).cumsum(0).tolist()
+    if out.dim() == 4:
+        out = out.transpose(1, 2).flatten(0, 1)
+    checked = {0, len(ends) - 2, p.lengths.index(min(p.lengths))}
+    return max(over_limit(out[a:b].transpose(0, 1), *(each[a:b].transpose(0, 1) for each in (q, k, v)), causal)
+               for a, b in ((ends[i], ends[i + 1]) for i in checked) if b - a <= 4096)
 
 
 # --- Times ----------------------------------------------------------------------
+
+def board():
+    """The UUID of the current GPU, whatever its number is here, as NVML takes it; older PyTorch doesn't tell."""
+    uuid = str(getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", ""))
+    return uuid if uuid.startswith("GPU-") else f"GPU-{uuid}"
+
 
 class Graph:
     """`calls` calls over the prepared ones in turn."""
@@ -234,6 +133,7 @@ class Graph:
             call()
         torch.cuda.synchronize()
         self.calls = calls
+        self._prepared = prepared  # keeps the memory that the captured calls work on
         self.outputs = [None] * len(prepared)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
@@ -256,119 +156,122 @@ class Graph:
         return statistics.median(self.time() for _ in range(15))
 
     def energy(self, seconds, sensors):
-        """{joules, watts, sm_mhz} of calls without a pause, as a peer's visit in a record; empty without a counter."""
+        """What energy_of() says of calls without a pause."""
         clock = ClockProbe(torch)
-        window = EnergyWindow({"settle_s": 0.5, "window_s": seconds}, sensors.joules)
+        window = EnergyWindow({"settle_s": SETTLE_S, "window_s": seconds}, sensors.joules)
         watched = WatchedWindow(window, lambda: None)
         try:
-            timed = Stay(ArmStream(torch, self.graph, clock), self.time() * self.calls / 1e6, self.calls).on(watched.next)
+            stay = Stay(ArmStream(torch, self.graph, clock), self.time() * self.calls / 1e6, self.calls)
+            timed = stay.on(watched.next)
         finally:
             watched.stop()
         torch.cuda.synchronize()
-        found = window.energy()
-        if not found:
-            return {}
-        watts = found["energy_j"] / found["energy_s"]
-        return {"joules": watts * timed["us"] / 1e6, "watts": watts, "sm_mhz": clock.mhz(), "steady_us": timed["us"]}
+        return energy_of(window.energy(), timed, clock.mhz())
 
 
-def times_of(contenders, sets, right, args):
-    """{name: {p50_us, said, error, …}} of those that run and are right.
+def words_of(error):
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
-    right(out, inputs): the largest error over its limit, of one set
+
+def prepared_graph(prepare, sets, error_of, least_us):
+    """(graph, what a row says of it)"""
+    prepared = [prepare(*each) for each in sets]
+    graph = Graph(prepared, max(len(sets), 8 // len(sets) * len(sets)))
+    wanted = calls_of_graph(graph.time(), len(sets), least_us)
+    if wanted > graph.calls:
+        graph = Graph(prepared, wanted)
+    if graph.outputs[0] is None:  # it reads, and that is all
+        return graph, {"said": prepared[0][1]}
+    for out in graph.outputs:
+        out.fill_(math.nan)
+    graph.graph.replay()
+    torch.cuda.synchronize()
+    return graph, {"said": prepared[0][1],
+                   "error": max(error_of(graph.outputs[i], sets[i]) for i in {0, len(sets) - 1})}
+
+
+def times_of(contenders, sets, error_of, found, save, args):
+    """Fills `found` with {name: {p50_us, said, error, joules, …}} of those that run and are right, and with why_not
+    of the others; calls save() whenever there is more.
+
+    error_of(out, inputs): the largest error over its limit, of one set
     """
-    graphs, found = {}, {}
-    if args.once:
-        call, said = contenders[args.once](*sets[0])
-        call()
-        torch.cuda.synchronize()
-        torch.cuda.profiler.start()
-        call()
-        torch.cuda.synchronize()
-        torch.cuda.profiler.stop()
-        return {args.once: {"said": said, "why_not": "called once"}}
+    graphs = {}
     for name, prepare in contenders.items():
         try:
-            prepared = [prepare(*each) for each in sets]
-            graph = Graph(prepared, max(len(sets), 8 // len(sets) * len(sets)))
-            for out in graph.outputs:
-                out.fill_(math.nan)
-            graph.graph.replay()
-            torch.cuda.synchronize()
-            worst = max(right(graph.outputs[i], sets[i]) for i in (0, len(sets) - 1))
-            found[name] = {"said": prepared[0][1], "error": worst}
-            if worst <= 1:
-                graphs[name] = (graph, prepared)
+            graph, found[name] = prepared_graph(prepare, sets, error_of, LEAST_GRAPH_US.get(args.mode, 0))
+            if found[name].get("error", 0) <= 1:
+                graphs[name] = graph
             else:
                 found[name]["why_not"] = "wrong"
-        except (RuntimeError, NotImplementedError, ValueError) as error:
-            found[name] = {"why_not": str(error).splitlines()[0][:200]}
+        except Exception as error:  # whatever a contender raises: the others go on
+            found[name] = {"why_not": words_of(error)}
+        save()
     order = random.Random(args.seed)
     medians = {name: [] for name in graphs}
     for _ in range(args.rounds):
         for name in order.sample(sorted(graphs), len(graphs)):
-            medians[name].append(graphs[name][0].median())
+            medians[name].append(graphs[name].median())
     for name, each in medians.items():
         found[name] |= {"p50_us": statistics.median(each), "rounds_us": each}
-    if args.energy > 0:
-        sensors = Sensors(board())
-        for name, graph in graphs.items():
-            found[name] |= graph[0].energy(args.energy, sensors)
-    return found
+    save()
+    sensors = Sensors(board()) if args.energy > 0 else None
+    for name, graph in graphs.items() if sensors else ():
+        try:
+            found[name] |= graph.energy(args.energy, sensors)
+        except Exception as error:
+            found[name]["why_no_joules"] = words_of(error)
+        save()
 
 
-def run_few(args, contenders):
-    rows = []
-    for p in (each for each in few_problems() if args.only in each["name"]):
-        generator = torch.Generator(device="cuda")
-        generator.manual_seed(args.seed)
-        kv_bytes = 4 * p["batch"] * p["heads_kv"] * p["keys"] * p["head_dim"]
-        count = max(2, 1 + -(-3 * L2_BYTES // kv_bytes))
-
-        def right(out, inputs):
-            return over_limit(out[-1], *(each[-1] for each in inputs), False)
-        sets = [few_inputs(p, generator) for _ in range(count)]
-        found = times_of(contenders, sets, right, args)
-        rows.append({"problem": p["name"], "bytes": kv_bytes, "found": found})
-        show(rows[-1])
-    return rows
-
-
-def run_varlen(args, contenders):
-    rows = []
-    for p in (each for each in varlen_problems(args) if args.only in each["name"]):
-        generator = torch.Generator(device="cuda")
-        generator.manual_seed(args.seed)
-        ends = torch.tensor([0, *p["lengths"]]).cumsum(0).tolist()
-
-        def right(out, inputs, ends=ends, p=p):
-            q, k, v, *_, causal = inputs
-            if out.dim() == 4:
-                out = out.transpose(1, 2).flatten(0, 1)
-            checked = {0, len(ends) - 2, p["lengths"].index(min(p["lengths"]))}
-            return max(over_limit(out[a:b].transpose(0, 1), *(each[a:b].transpose(0, 1) for each in (q, k, v)), causal)
-                       for a, b in ((ends[i], ends[i + 1]) for i in checked) if b - a <= 4096)
-        sets = [packed_inputs(p, generator) for _ in range(3)]
-        found = times_of(contenders, sets, right, args)
-        rows.append({"problem": p["name"], "flop": varlen_flop(p), "lengths": p["lengths"], "found": found})
-        show(rows[-1])
-    return rows
-
-
-def show(row):
-    found = row["found"]
-    ours = found.get("ours", {}).get("p50_us")
-    text = []
-    for name, each in found.items():
-        if "p50_us" not in each:
-            text.append(f"{name}: {each['why_not'][:60]}")
+def call_once(contenders, inputs, found):
+    """One call of each between the marks of CUDA's profiler, behind a kernel named `stamp`, by which call_counters.py
+    tells whose kernels follow."""
+    clock = ClockProbe(torch)
+    for name, prepare in contenders.items():
+        try:
+            call, said = prepare(*inputs)
+            call()
+            clock.stamp(0)
+            torch.cuda.synchronize()
+        except Exception as error:
+            found[name] = {"why_not": words_of(error)}
             continue
-        joules = f", {1000 * each['joules']:.3g} mJ" if "joules" in each else ""
-        text.append(f"{name} {each['p50_us']:.1f} us{joules}" + (f" ({each['p50_us'] / ours:.2f}x)" if ours and name != "ours"
-                                                         else f" [{each['said']}]"))
-    rate = f", {row['bytes'] / ours / 1e6:.2f} TB/s" if ours and "bytes" in row else ""
-    rate = f", {row['flop'] / ours / 1e6:.0f} TFLOP/s" if ours and "flop" in row else rate
-    print(f"{row['problem']}: " + "; ".join(text) + rate, flush=True)
+        torch.cuda.profiler.start()
+        clock.stamp(0)
+        call()
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()
+        found[name] = {"said": said, "why_not": "called once", "is_called": True}
+
+
+def run_problem(p, contenders, row, record, args):
+    generator = torch.Generator(device="cuda")
+    generator.manual_seed(args.seed)
+    is_packed = isinstance(p, Packed)
+    inputs_of, error = (packed_inputs, packed_error) if is_packed else (dense_inputs, dense_error)
+    count = 1 if args.once else 3 if is_packed else p.input_sets()
+    sets = [inputs_of(p, generator) for _ in range(count)]
+    if args.once:
+        call_once(contenders, sets[0], row["found"])
+        return
+    times_of(contenders, sets, lambda out, inputs: error(p, out, inputs), row["found"], record.save, args)
+
+
+def run_mode(args, contenders, record):
+    for p in chosen(PROBLEMS[args.mode](args.seed), args.only):
+        row = record.row({**described(p), "found": {}})
+        if record.is_late():
+            row["why_not"] = "the time limit came first"
+        else:
+            try:
+                run_problem(p, contenders, row, record, args)
+            except Exception as error:
+                row["why_not"] = words_of(error)
+            with contextlib.suppress(RuntimeError):  # a GPU that failed fails again
+                torch.cuda.empty_cache()
+        record.save()
+        print(text_of(row), flush=True)
 
 
 # --- The host -------------------------------------------------------------------
@@ -384,15 +287,14 @@ def host_us(call, calls=50, repeats=20):
     return statistics.median(times)
 
 
-def run_host(_, __):
+def run_host(record):
     import warpledger as wl
     from warpledger.torch import scaled_dot_product_attention
     library = attention.library()
     own = torch.nn.functional.scaled_dot_product_attention
-    rows = []
     for b, hq, hk, sq, sk, d in ((1, 8, 8, 1, 64, 128), (1, 8, 8, 128, 128, 64), (1, 16, 16, 256, 256, 128)):
         q, k, v = (torch.randn(b, h, s, d, device="cuda").half() for h, s in ((hq, sq), (hk, sk), (hk, sk)))
-        ours, said = ours_few(q, k, v)
+        ours, said = call_contenders.ours(q, k, v, False)
         calls = {"ctypes alone": lambda: library.warpledger_sdpa_forward(None, 0, 0, 0, 0, None, 0, 0, 0),
                  "C call by ctypes": ours,
                  "operator": lambda q=q, k=k, v=v: torch.ops.warpledger.sdpa.default(q, k, v),
@@ -404,51 +306,54 @@ def run_host(_, __):
             with torch.nn.attention.sdpa_kernel([getattr(torch.nn.attention.SDPBackend, name)]):
                 found[f"PyTorch {name}"] = host_us(calls["PyTorch"])
         problem = f"b{b}_h{hq}x{hk}_s{sq}x{sk}_d{d}"
-        rows.append({"problem": problem, "kernel": said, "host_us": found})
+        record.row({"problem": problem, "kernel": said, "host_us": found})
         print(f"{problem} [{said}]: " + "; ".join(f"{name} {us:.1f} us" for name, us in found.items()), flush=True)
-    return rows
+
+
+def contenders_of(args, parser):
+    known = call_contenders.contenders(args.mode, args.before and os.path.abspath(args.before))
+    wanted = (args.once or args.contenders or ",".join(known)).split(",")
+    for name in wanted:
+        if name not in known:
+            parser.error(f"{name} is none of the contenders {', '.join(known)}")
+    return {name: known[name] for name in wanted if name != "fa3" or args.fa3}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("mode", choices=("few", "varlen", "host"))
+    parser.add_argument("mode", choices=(*PROBLEMS, "host"))
     parser.add_argument("--fa3", metavar="LIBRARY", help="that registers torch.ops._vllm_fa3_C")
-    parser.add_argument("--before", metavar="LIBRARY", help="another build of libwarpledger_sdpa.so (few)")
+    parser.add_argument("--before", metavar="LIBRARY", help="another build of libwarpledger_sdpa.so (not varlen, host)")
+    parser.add_argument("--contenders", metavar="NAME,…", default="", help="those alone")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--energy", type=float, default=2, metavar="SECONDS", help="0 measures none (default: 2)")
-    parser.add_argument("--once", metavar="CONTENDER", help="no times: one call of it between the marks of CUDA's "
-                        "profiler, for ncu --profile-from-start=off (few, varlen)")
-    parser.add_argument("--only", metavar="TEXT", default="", help="only problems whose names have it")
+    parser.add_argument("--energy", type=float, default=3, metavar="SECONDS", help="0 measures none (default: 3)")
+    parser.add_argument("--once", metavar="NAME,…", default="", help="no times: one call of each contender between the "
+                        "marks of CUDA's profiler, for ncu --profile-from-start=off (not host)")
+    parser.add_argument("--only", metavar="TEXT,…", default="", help="only problems of that name, or with it in theirs")
+    parser.add_argument("--limit", type=float, default=0, metavar="SECONDS", help="begins no problem after that")
     parser.add_argument("--out", metavar="FILE", help="JSON")
     args = parser.parse_args()
-    if args.before and args.mode != "few":
-        parser.error("--before is of few")
+    if args.before and args.mode in ("varlen", "host"):
+        parser.error(f"--before is not of {args.mode}")
+    contenders = {} if args.mode == "host" else contenders_of(args, parser)
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0):
         sys.exit("call_times.py: there is no GPU of compute capability 9.0")
     # The naive result is a yardstick: sums in 16 bits would loosen it.
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    backends = torch.nn.attention.SDPBackend
-    contenders = {"ours": ours_few, "cudnn": torch_few(backends.CUDNN_ATTENTION),
-                  "flash": torch_few(backends.FLASH_ATTENTION), "fa3": fa3_few}
-    if args.mode == "varlen":
-        contenders = {"ours": ours_varlen, "one length": as_batches(True), "bshd": as_batches(False),
-                      "flash": flash_varlen, "fa3": fa3_varlen}
-    elif args.before:
-        contenders["before"] = few_by(another_build(os.path.abspath(args.before)))
-    if args.once and args.once not in contenders:
-        parser.error(f"--once is one of {', '.join(contenders)}")
     if args.fa3:
         torch.ops.load_library(args.fa3)
+    head = {"gpu": torch.cuda.get_device_name(), "uuid": board(), "torch": torch.__version__,
+            "cudnn": torch.backends.cudnn.version(), "mode": args.mode, "seed": args.seed, "rounds": args.rounds,
+            "energy_s": args.energy}
+    print("{gpu} {uuid}, torch {torch}, cuDNN {cudnn}".format(**head), flush=True)
+    record = Record(args.out, head, args.limit)
+    if args.mode == "host":
+        run_host(record)
     else:
-        del contenders["fa3"]
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}", flush=True)
-    rows = {"few": run_few, "varlen": run_varlen, "host": run_host}[args.mode](args, contenders)
-    if args.out:
-        with open(args.out, "w", encoding="utf-8") as file:
-            json.dump({"gpu": torch.cuda.get_device_name(), "uuid": board(), "torch": torch.__version__,
-                       "mode": args.mode, "seed": args.seed, "rows": rows}, file, indent=1)
+        run_mode(args, contenders, record)
+    record.save()
     return 0
 
 
