@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kernels/sdpa/library: what call_times.py and call_counters.py do without a GPU: problems, joules and counters."""
+
+import argparse
+import ast
+import json
+import re
+import sys
+import unittest
+from unittest import mock
+
+from fixture import ROOT, FolderTest
+
+FOLDER = ROOT / "kernels/sdpa/library"
+sys.path[:0] = [str(FOLDER), str(ROOT / "ablations/subjects/sdpa/peers")]
+import call_counters  # noqa: E402
+import call_rules  # noqa: E402
+import peer_gpu  # noqa: E402
+
+DURATION, XU = call_counters.COUNTERS["duration_ns"], call_counters.COUNTERS["mufu_pct"]
+READ, WRITE = call_counters.COUNTERS["dram_read_bytes"], call_counters.COUNTERS["dram_write_bytes"]
+HEADER = ('"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size",'
+          '"Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n')
+
+
+def line(launch, kernel, metric, value):
+    return (f'"{launch}","7","python3","127.0.0.1","{kernel}","1","7","(128, 1, 1)","(64, 8, 1)","0","9.0",'
+            f'"Command line profiler metrics","{metric}","unit","{value}"\n')
+
+
+MARK = line(0, "stamp", DURATION, "1,500")
+OURS = line(1, "void sdpa<8, (bool)1>(Params)", DURATION, "15,000") + line(1, "void sdpa<8, (bool)1>(Params)", XU, "10")
+TWO = (OURS + line(2, "join(Params)", DURATION, "5000") + line(2, "join(Params)", XU, "50"))
+SAID = "==PROF== Connected to process 7\nNVIDIA H100, torch\n==PROF== Disconnected from process 7\n"
+
+
+class Problems(unittest.TestCase):
+    def all(self):
+        return {each.name: each for of in call_rules.PROBLEMS.values() for each in of(1)}
+
+    def test_have_the_sizes_that_shapes_h_has(self):
+        text = (ROOT / "kernels/sdpa/problem/shapes.h").read_text(encoding="utf-8")
+        listed = dict(re.findall(r'{"(\w+)",\s*{([\d, ]+), (?:true|false)', text))
+        known = self.all()
+        for name, own in (("mission_a", "b2_h8_s256_d64"), ("mission_b", "b1_h8_s512_d64"), ("long", "long"),
+                          ("decode_b1", "decode_b1_warm"), ("decode_b1", "decode_b1_cold"),
+                          ("decode_b16", "decode_b16_cold")):
+            p = known[own]
+            self.assertEqual((p.batch, p.heads_q, p.heads_kv, p.rows, p.keys, p.head_dim),
+                             ast.literal_eval(listed[name]), own)
+
+    def test_rotate_beyond_the_l2_where_they_are_cold_and_stay_in_it_where_they_are_warm(self):
+        for p in self.all().values():
+            if not isinstance(p, call_rules.Dense):
+                continue
+            others = (p.input_sets() - 1) * p.kv_bytes()
+            if p.in_l2:
+                self.assertLess(p.input_sets() * p.kv_bytes(), 50e6, p.name)
+            else:
+                self.assertGreaterEqual(others, 2 * call_rules.L2_BYTES, p.name)
+
+    def test_have_their_floating_point_operations(self):
+        known = self.all()
+        self.assertEqual(known["b1_h8_s512_d64"].flop(), 4 * 8 * 512 * 512 * 64)
+        self.assertEqual(known["fa3_d128_s8192_causal_bf16"].flop(), 4 * 2 * 16 * 128 * (8192 * 8193 // 2))
+        self.assertEqual(known["32x512_h16x16_d128_causal"].flop(), 32 * 4 * 16 * 128 * (512 * 513 // 2))
+
+    def test_are_chosen_by_name_or_by_a_part_of_it(self):
+        problems = call_rules.varlen_problems(1)
+
+        def names(only):
+            return [each.name for each in call_rules.chosen(problems, only)]
+        self.assertEqual(len(names("")), len(problems))
+        self.assertEqual(names("prompts_h8x8_d256"), ["prompts_h8x8_d256"])
+        self.assertEqual(names("prompts_h8x8_d256,4x4096_h8x8"),
+                         ["prompts_h8x8_d256", "4x4096_h8x8_d256", "4x4096_h8x8_d256_causal"])
+        self.assertEqual(names("nothing"), [])
+
+
+class Load:
+    """Watts on a counter that steps every 100 ms; a reading takes a millisecond."""
+
+    def __init__(self, watts, steps=True):
+        self.watts, self.steps, self.now_s = watts, steps, 0.0337
+
+    def joules(self):
+        self.now_s += 1e-3
+        return self.watts * 0.1 * (self.now_s // 0.1) if self.steps else None
+
+    def window(self, seconds):
+        window = peer_gpu.EnergyWindow({"settle_s": 0.5, "window_s": seconds}, self.joules)
+        with mock.patch.object(peer_gpu.time, "monotonic", lambda: self.now_s):
+            while window.next() != "end":
+                self.now_s += 1e-3
+        return window.energy()
+
+
+class Energy(unittest.TestCase):
+    TIMED = {"us": 20.0, "idle_share": 0.001, "window_s": 3.0, "launches": 150_000}
+
+    def test_is_read_from_step_to_step_and_divided_among_calls(self):
+        for watts in (120, 690):
+            found = call_rules.energy_of(Load(watts).window(3), self.TIMED, 1500.0)
+            self.assertAlmostEqual(found["watts"] / watts, 1, delta=0.002)
+            self.assertAlmostEqual(found["joules"] / (watts * 20e-6), 1, delta=0.002)
+            self.assertGreaterEqual(found["energy_s"], 2.9)
+            self.assertEqual((found["sm_mhz"], found["steady_us"]), (1500.0, 20.0))
+
+    def test_is_absent_without_a_counter(self):
+        found = call_rules.energy_of(Load(700, steps=False).window(0.1), self.TIMED, None)
+        self.assertNotIn("joules", found)
+        self.assertIn("counter", found["why_no_joules"])
+
+    def test_is_called_invalid_where_the_gpu_waited(self):
+        each = {"p50_us": 20.0, "said": "it"} | call_rules.energy_of(Load(700).window(1), self.TIMED, 1.0)
+        row = {"problem": "p", "bytes": 40e6, "found": {"ours": each}}
+        self.assertIn("2 TB/s, 14 mJ at 700 W, [it]", call_rules.text_of(row))
+        each["idle_share"] = 0.05
+        self.assertIn("INVALID", call_rules.text_of(row))
+
+
+class Rows(FolderTest):
+    def test_are_written_as_they_come(self):
+        now = [0.0]
+        path = self.path / "out.json"
+        record = call_rules.Record(path, {"mode": "few"}, 10, lambda: now[0])
+        row = record.row({"problem": "p"})
+        row["found"] = 1
+        record.save()
+        self.assertEqual(json.loads(path.read_text()), {"mode": "few", "rows": [{"problem": "p", "found": 1}]})
+        self.assertFalse(record.is_late())
+        now[0] = 10.0
+        self.assertTrue(record.is_late())
+        self.assertFalse(call_rules.Record(None, {}, 0, lambda: now[0]).is_late())
+
+    def test_say_what_failed(self):
+        row = {"problem": "p", "flop": 4e9, "found": {"ours": {"p50_us": 10.0, "said": "it"}, "fa3": {"why_not": "no"},
+                                                      "cudnn": {"p50_us": 11.0, "said": "x"}}}
+        self.assertEqual(call_rules.text_of(row),
+                         "p: ours 10.00 us, 400 TFLOP/s, [it]; fa3: no; cudnn 11.00 us, 364 TFLOP/s, 1.10x")
+        self.assertEqual(call_rules.text_of({**row, "why_not": "late"}), "p: late")
+
+    def test_graphs_use_each_set_equally_often(self):
+        self.assertEqual([call_rules.calls_of_graph(us, sets, 400) for us, sets in
+                          ((3.0, 4), (13.0, 7), (170.0, 2), (5000.0, 3), (0.01, 4))], [136, 35, 4, 3, 512])
+        self.assertEqual(call_rules.calls_of_graph(20.0, 7, 0), 7)
+
+
+class Counters(unittest.TestCase):
+    def test_are_those_of_the_profiles(self):
+        text = (ROOT / "ablations/record/profile.cc").read_text(encoding="utf-8")
+        for name in (*call_counters.COUNTERS.values(), *call_counters.STALLS):
+            self.assertIn(f'"{name}"', text)
+
+    def test_are_asked_for_where_the_gpu_has_them(self):
+        query = "gpu__time_duration  Counter  nanosecond  what it is\nsm__inst_executed_pipe_xu   Counter\n"
+        wanted = [DURATION, XU, "sm__inst_executed_pipe_xun.sum", "launch__registers_per_thread"]
+        self.assertEqual(call_counters.known_metrics(wanted, query), [DURATION, XU, "launch__registers_per_thread"])
+
+    def test_of_several_launches_are_read(self):
+        launches = call_counters.parse_csv(SAID + HEADER + MARK + TWO + "a program's last word\n==PROF== the end\n")
+        self.assertEqual([each["kernel"] for each in launches],
+                         ["stamp", "void sdpa<8, (bool)1>(Params)", "join(Params)"])
+        self.assertEqual(launches[1]["metrics"], {DURATION: 15000, XU: 10})
+        self.assertEqual((launches[1]["grid"], launches[1]["block"]), ("(64, 8, 1)", "(128, 1, 1)"))
+
+    def test_that_ncu_calls_not_available_are_absent(self):
+        launch, = call_counters.parse_csv(HEADER + MARK + line(0, "stamp", XU, "n/a") + line(0, "stamp", READ, "nan"))
+        self.assertEqual(launch["metrics"], {DURATION: 1500})
+
+    def test_that_cannot_be_read_are_an_error(self):
+        for text, said in ((SAID + "==ERROR== ERR_NVGPUCTRPERM - no permission\n", "ERR_NVGPUCTRPERM"),
+                           ("", "printed nothing"), (HEADER, "no counters"),
+                           (HEADER + MARK + '"1","7"\n', "fit"),
+                           (HEADER.replace("Metric Value", "X") + MARK, "column")):
+            with self.assertRaisesRegex(ValueError, said):
+                call_counters.parse_csv(text)
+
+    def calls(self, text, **found):
+        return call_counters.calls_of(text, {name: {"said": name, "why_not": "called once", "is_called": True} | more
+                                             for name, more in found.items()})
+
+    def test_go_to_the_call_behind_each_mark(self):
+        text = HEADER + MARK + TWO + MARK.replace('"0"', '"3"', 1) + OURS.replace('"1","7"', '"4","7"')
+        calls = self.calls(text, ours={}, flash={"is_called": False, "why_not": "no"}, fa3={})
+        self.assertEqual({name: each.get("whole", each).get("kernels") for name, each in calls.items()},
+                         {"ours": 2, "flash": None, "fa3": 1})
+        self.assertEqual(calls["flash"], {"why_not": "no"})
+        with self.assertRaisesRegex(ValueError, "2 marks for 1"):
+            self.calls(text, ours={})
+        with self.assertRaisesRegex(ValueError, "ahead"):
+            self.calls(HEADER + OURS, ours={})
+        self.assertEqual(self.calls("", ours={"is_called": False}), {"ours": {"why_not": "called once"}})
+
+    def test_of_a_call_add_up(self):
+        it = self.calls(HEADER + MARK + TWO, ours={})["ours"]["whole"]
+        self.assertEqual((it["kernels"], it["duration_ns"], it["mufu_pct"]), (2, 20000, 20))
+        self.assertNotIn("dram_read_bytes", it)
+        self.assertNotIn("dram_tb_per_s", it)
+        more = line(1, "", READ, "30,000,000") + line(1, "", WRITE, "15000000")
+        it = self.calls(HEADER + MARK + OURS + more, ours={})["ours"]["whole"]
+        self.assertAlmostEqual(it["dram_tb_per_s"], 45e6 / 15e-6 / 1e12)
+
+    def test_of_stalls_are_shares(self):
+        stalls = "".join(line(1, "", call_counters.stall_counter(reason), value)
+                         for reason, value in (("wait", 1), ("gmma", 3), ("misc", 0)))
+        it = self.calls(HEADER + MARK + OURS + stalls, ours={})["ours"]
+        self.assertEqual(it["whole"]["stalls"], {"gmma": 0.75, "wait": 0.25})
+        row = {"problem": "p", "cache_control": "all", "calls": {"ours": it, "fa3": {"why_not": "no"}}}
+        self.assertEqual(call_counters.text_of(row),
+                         "p (all): ours 15.00 us in 1 kernels, mufu 10%, gmma 75%, wait 25%; fa3: no")
+
+    def test_cases_are_problems(self):
+        for case in call_counters.CASES:
+            self.assertIn(case.name, [each.name for each in call_rules.PROBLEMS[case.mode](1)])
+
+    def test_peers_are_the_fastest_that_are_right(self):
+        case = call_counters.CASES[0]
+        times = [{"problem": case.name, "found": {"ours": {"p50_us": 1}, "read": {"p50_us": 0.5}, "fa3": {"p50_us": 3},
+                                                  "torch": {"p50_us": 2}, "flash": {"why_not": "wrong"}}}]
+        args = argparse.Namespace(peers=None, fa3=None)
+        self.assertEqual(call_counters.peers_of(case, times, args), ["torch"])
+        self.assertEqual(call_counters.peers_of(case, [], args), ["flash"])
+        args.fa3 = "a library"
+        self.assertEqual(call_counters.peers_of(case, [], args), ["fa3"])
+        args.peers = "cudnn,torch"
+        self.assertEqual(call_counters.peers_of(case, times, args), ["cudnn", "torch"])
+
+    def test_a_program_that_fails_or_never_ends_says_so(self):
+        program = [sys.executable, "-c", "print('Error: it broke', flush=True); import time; time.sleep({})"]
+        for seconds, end, said in ((60, 0.5, "no end"), (0, 20, "exit code 3: Error: it broke")):
+            command = [*program[:2], program[2].format(seconds) + "; raise SystemExit(3)"]
+            with self.assertRaisesRegex(RuntimeError, said):
+                call_counters.output_of(command, end)
