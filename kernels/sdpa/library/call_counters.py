@@ -279,7 +279,7 @@ def main():
         names = known_metrics(metrics(), output_of([args.ncu, "--query-metrics"], 120))
     except (OSError, RuntimeError) as error:
         sys.exit(f"call_counters.py: {args.ncu}: {error}")
-    if not any(name.startswith("sm__") for name in names):
+    if COUNTERS["cycles_active"] not in names:
         sys.exit(f"call_counters.py: {args.ncu} --query-metrics lists no counters of this machine's GPU")
     if args.raw:
         os.makedirs(args.raw, exist_ok=True)

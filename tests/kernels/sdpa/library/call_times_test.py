@@ -232,3 +232,44 @@ class Counters(unittest.TestCase):
             command = [*program[:2], program[2].format(seconds) + "; raise SystemExit(3)"]
             with self.assertRaisesRegex(RuntimeError, said):
                 call_counters.output_of(command, end)
+
+
+# Counts for whom it is asked, breaks at decode_b1_cold, and writes what call_times.py would.
+NCU = """#!{python}
+import json, sys
+if "--version" in sys.argv: sys.exit(print("NVIDIA Nsight Compute\\nVersion 2026.1"))
+if "--query-metrics" in sys.argv: sys.exit(print("gpu__time_duration x\\nsm__cycles_active x"))
+def of(name): return sys.argv[sys.argv.index(name) + 1]
+if of("--only") == "decode_b1_cold": sys.exit("==ERROR== it broke")
+found = {{name: dict(said=of("--cache-control"), why_not="called once", is_called=True)
+         for name in of("--once").split(",")}}
+json.dump(dict(rows=[dict(problem=of("--only"), found=found)]), open(of("--out"), "w"))
+print({header!r} + {mark!r} + {ours!r} + {other_mark!r} + {other!r})
+"""
+
+
+class Program(FolderTest):
+    def test_records_each_problem_and_goes_on_where_one_fails(self):
+        ncu = self.write("ncu", NCU.format(python=sys.executable, header=HEADER, mark=MARK, ours=OURS,
+                                           other_mark=line(2, "stamp", DURATION, "1"),
+                                           other=line(3, "theirs()", DURATION, "18,000")), 0o755)
+        code, said = self.run_main(call_counters.main, "--ncu", ncu, "--out", self.path / "out.json", "--raw",
+                                   self.path / "raw", "--only", "b1_h64x8,decode_b1_cold,long", "--fa3", "lib.so")
+        self.assertEqual(code, 0)
+        record = json.loads((self.path / "out.json").read_text(encoding="utf-8"))
+        self.assertEqual(record["ncu"], "Version 2026.1")
+        self.assertEqual(record["metrics"], [DURATION, call_counters.COUNTERS["cycles_active"],
+                                             call_counters.COUNTERS["registers"]])
+        rows = {row["problem"]: row for row in record["rows"]}
+        self.assertEqual(list(rows), ["b1_h64x8_s4x8192_d128", "b1_h64x8_s16x8192_d128", "decode_b1_cold", "long"])
+        self.assertIn("it broke", rows["decode_b1_cold"]["why_not"])
+        few = rows["b1_h64x8_s4x8192_d128"]["calls"]
+        self.assertEqual({name: (each["said"], each["whole"]["duration_ns"]) for name, each in few.items()},
+                         {"ours": ("all", 15000), "fa3": ("all", 18000)})
+        self.assertEqual(rows["long"]["calls"]["cudnn"]["said"], "none")
+        self.assertTrue((self.path / "raw/long.txt").exists())
+        self.assertIn("decode_b1_cold: exit code 1: ==ERROR== it broke", said)
+
+    def test_says_that_there_is_no_ncu(self):
+        with self.assertRaisesRegex(SystemExit, "no_such_ncu"):
+            self.run_main(call_counters.main, "--ncu", self.path / "no_such_ncu")
