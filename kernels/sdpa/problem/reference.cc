@@ -251,9 +251,11 @@ class HeadWorker {
   // Of the naive scores, each raised by 2^-13 of the sum of its products' magnitudes. Tensor
   // cores align FP8 products at the largest of those that they add and drop what lies more
   // than 13 bits below it, so that a score whose products cancel may be off by more than its
-  // own size says.
+  // own size says. They add 32 at a time to the sum so far, and each time bits of that sum are
+  // dropped too: beyond four times, as at head_dim 128, the limit grows with them.
   double RoundedLse(const Head<float>& head, int64_t at, const float* naive_scores, int keys) {
-    const float unit = std::ldexp(1.0f / std::sqrt(static_cast<float>(p_.head_dim)), -13);
+    const float head_dim = static_cast<float>(p_.head_dim);
+    const float unit = std::ldexp(1.0f / std::sqrt(head_dim), -13) * std::max(1.0f, head_dim / 128);
     raised_.assign(keys, 0.0f);
     for (int d = 0; d < p_.head_dim; ++d) {
       const float q = std::fabs(naive_.q(GlobalRow(at) * p_.head_dim + d)) * unit;

@@ -59,8 +59,8 @@ struct Reference {
   std::vector<float> naive_out;
   // (rows), the exact log-sum-exp of the fp16 Q and K, where those are intermediate
   // tensors; where Q is quantised, of S rounded to the dtype and raised by 2^-13 of the sum of
-  // its products' magnitudes, for tensor cores keep some 14 bits of a sum of 8-bit products
-  // (DeepSeek-V3, arXiv 2412.19437, section 3.3.2). Empty elsewhere.
+  // its products' magnitudes, at head_dim 256 by twice that, for tensor cores keep some 14 bits
+  // of a sum of 8-bit products (DeepSeek-V3, arXiv 2412.19437, section 3.3.2). Empty elsewhere.
   std::vector<double> rounded_lse;
 };
 
