@@ -114,6 +114,14 @@ inline std::vector<Design> WithoutDesigns() {
       }
     }
     const DesignArm base = design.arms.front();
+    if (head_dim == 128) {
+      // Beside more tiles of K there is no place for O's way out.
+      const std::string stores = base.name + "+tma_store=0";
+      sdpa::Config from_registers = base.config;
+      from_registers.tma_store = 0;
+      design.arms.push_back({stores, from_registers});
+      AddStep(stores + "+keep_kv", {&sdpa::Config::wgmma_keep_kv, 1}, stores, &design);
+    }
     design.arms.push_back({design.name + ":aa", base.config, "aa", "", base.name});
     designs.push_back(std::move(design));
   }
