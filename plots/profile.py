@@ -56,3 +56,9 @@ def short(variant):
     """The variant without its design, unless that leaves a bare level, as of `mma_layout:2`."""
     name = variant.split(":", 1)[-1]
     return variant if name == "off" or name.isdecimal() else name
+
+
+def short_names(variants):
+    """{variant: short(variant)}, and the whole name of those that would have the same."""
+    shorts = [short(variant) for variant in variants]
+    return {variant: variant if shorts.count(name) > 1 else name for variant, name in zip(variants, shorts)}

@@ -46,10 +46,11 @@ def _finding(launches, shape):
         return reason, waits[reason] / math.fsum(launch["stalls"].values())
 
     names = {reason: label for reason, label, _ in _REASONS}
+    variants = profile.short_names([launch["variant"] for launch in launches])
     (one, one_share), (other, other_share) = top(first), top(last)
-    return (f"At {shape} the warps of {profile.short(first['variant'])} wait most for "
+    return (f"At {shape} the warps of {variants[first['variant']]} wait most for "
             f"{_spoken(one, names)} ({one_share:.0%} of their cycles), those of "
-            f"{profile.short(last['variant'])} for {_spoken(other, names)} ({other_share:.0%})")
+            f"{variants[last['variant']]} for {_spoken(other, names)} ({other_share:.0%})")
 
 
 def draw(summary, shape):
@@ -64,7 +65,7 @@ def draw(summary, shape):
         f"{summary.gpu} · {shape} · share of the cycles of resident warps by what they wait for · "
         f"right: warp-cycles per instruction · Nsight Compute {summary.ncu}, one launch · "
         f"{summary.date}")
-    names = [profile.short(launch["variant"]) for launch in launches]
+    names = list(profile.short_names([launch["variant"] for launch in launches]).values())
     labels_in = max(style.width_in(figure, name, style.ROW_PT) for name in names)
     left = style.MARGIN_IN + labels_in + 0.2
     width = style.WIDTH_IN - style.MARGIN_IN - left - 0.6

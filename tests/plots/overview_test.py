@@ -158,6 +158,10 @@ class OverviewTest(FigureTest):
             launch["variant"] = long
         self.assert_readable(roofline.draw(ProfileSummary(data)))
 
+    def test_variants_of_one_short_name_keep_their_whole_names(self):
+        self.assertEqual(profile.short_names(["a:one", "b:one", "b:two"]),
+                         {"a:one": "a:one", "b:one": "b:one", "b:two": "two"})
+
     def test_without_roofs_there_is_no_roofline_but_there_are_stalls(self):
         summary = ProfileSummary(profiles() | {"ceilings": []})
         with self.assertRaisesRegex(SummaryError, "there are no roofs to draw"):

@@ -106,6 +106,12 @@ class ThroughputTest(FigureTest):
         self.assertTrue(all(len(of) == 1 for of in looks.values()), looks)
         self.assertEqual(len(set.union(*looks.values())), len(looks))
 
+    def test_peers_that_are_timed_alone_differ_in_colour_and_mark(self):
+        looks = [throughput._LOOKS.get(name, throughput._OTHER_LOOK)
+                 for name in (throughput.OURS, "flash (FA2)", "cudnn", "fa3", "fa4", "cudnn_fp8")]
+        for part in zip(*looks):
+            self.assertEqual(len(set(part)), len(looks))
+
     def test_the_subtitle_names_the_dtypes_of_the_shapes(self):
         data = make_grid(head_dims=(64,), masks=(False,))
         self.assertIn("· fp16, forward ·", throughput.draw(Summary(data)).texts[-1].get_text())
