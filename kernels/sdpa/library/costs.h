@@ -42,9 +42,9 @@ constexpr std::string_view CostsOf(const LibraryKernel& kernel) {
                                                : kernel.name;
 }
 
-// … and of which head_dim. No record has E4M3 at 64 and 256: a tile of keys costs there what one
-// costs at 128, in proportion to its work (ExpectedUs). One kernel does each problem in E4M3, so
-// that these costs choose nothing; they are only told.
+// … and of which head_dim. Those of E4M3 are fitted at 128 alone: at 64 and 256 a tile of keys
+// costs what one costs there, in proportion to its work (ExpectedUs). One kernel does each problem
+// in E4M3, so that these costs choose nothing; they are only told.
 constexpr int CostsHeadDim(const LibraryKernel& kernel) {
   return TakesE4m3(kernel) ? 128 : kernel.head_dim;
 }

@@ -93,7 +93,8 @@ constexpr Config KeepKv(Config config) {
   return config;
 }
 // Q, K and V in E4M3, O in fp16. At head_dim 128 the fastest of the design hopper_fp8, or
-// within 1.5% of it (hopper_fp8-20261123T083422Z). At 64 and 256 no variant was measured yet.
+// within 1.5% of it (hopper_fp8-20261123T083422Z); at 64 the fastest of fastest_fp8_d64
+// (alone_fp8_d64-20261127T185414Z).
 inline constexpr Config kPipelinedE4m3 = {.wgmma = 1,
                                           .kv_ring_stages = 1,
                                           .softmax_overlap = 1,
@@ -104,9 +105,9 @@ inline constexpr Config kPipelinedE4m3 = {.wgmma = 1,
                                           .wgmma_fp8 = 1,
                                           .wgmma_fp8_two_level = 1};
 // head_dim 256: 128 keys a tile in place of 64. Beside O there are then no registers for P V of a
-// tile and scores of the next, so that one warpgroup's products run beside the other's softmax. A
-// step has some 600 cycles whatever its length (reports/decisions/0015-data-types.md), so fewer of
-// them should be faster; not measured yet.
+// tile and scores of the next, so that one warpgroup's products run beside the other's softmax.
+// 64 keys take 8 to 21% longer. O by plain stores takes up to 7% less, but may have no strides
+// (reports/decisions/0015-data-types.md).
 constexpr Config WithoutOverlap(Config config) {
   config.softmax_overlap = 0;
   config.wgmma_late_wait = 0;
