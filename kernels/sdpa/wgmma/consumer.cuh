@@ -337,14 +337,9 @@ class WgmmaConsumer {
     if constexpr (kShape.p_smem) ptx::NamedBarrierSync(kEpilogueBarrier + warpgroup_, kWarpgroup);
   }
 
-  // One K/V tile after the first. With overlap its scores and softmax run beside
-  // P V of the tile before; without, P V of the tile before is over first.
-  template <bool kMasked>
-  __device__ void Step(Tile& t, const WgmmaWork<kShape>& work, int n) {
-    float rescale[2];
-    if constexpr (!kShape.overlap) FinishOutput(t, n + 1);
-    const auto before = tile_scales_;
-    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile<kShape>(p_, work, n);
+  // From the start of a tile's scores, and with overlap of P V of the tile before, until the scores
+  // have come.
+  __device__ void AwaitScores(Tile& t) {
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
     StartScores(t, k_.slot);
@@ -356,6 +351,17 @@ class WgmmaConsumer {
     ptx::WgmmaWait<kShape.overlap ? 1 : 0>();
     ptx::PinRegisters(t.scores);
     PassTurn<WgmmaTurns::kScored>();
+  }
+
+  // One K/V tile after the first. With overlap its scores and softmax run beside
+  // P V of the tile before; without, P V of the tile before is over first.
+  template <bool kMasked>
+  __device__ void Step(Tile& t, const WgmmaWork<kShape>& work, int n) {
+    float rescale[2];
+    if constexpr (!kShape.overlap) FinishOutput(t, n + 1);
+    const auto before = tile_scales_;
+    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile<kShape>(p_, work, n);
+    AwaitScores(t);
     ReleaseK(n);
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
@@ -415,15 +421,7 @@ class WgmmaConsumer {
       bool rises = false;
 #pragma unroll 1
       do {
-        ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
-        AwaitTurn();
-        StartScores(t, k_.slot);
-        ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
-        StartOutput(t, v_.slot);
-        PassTurn<WgmmaTurns::kStarted>();
-        ptx::WgmmaWait<1>();
-        ptx::PinRegisters(t.scores);
-        PassTurn<WgmmaTurns::kScored>();
+        AwaitScores(t);
         float tile_sum[2];
         const bool stays = t.softmax.TakeOldMaxima(t.scores, ScoreScale(), tile_sum);
         // The vote of the warp tells the compiler that lanes agree (TileQueue::Next).
