@@ -38,14 +38,13 @@ struct RunFlags : FlagSet {
                         "goes on without it"};
   Flag<std::string> cache{
       this, "cache", "warm",
-      "warm: inputs stay in the L2 from launch to launch; cold: launches rotate over so many "
-      "input sets that the L2 has forgotten them"};
+      "warm: launches rotate over 4 input sets, which stay in the L2 where it can hold them; cold: "
+      "over so many that the L2 has forgotten them"};
   Flag<bool> alone{
       this, "alone", false,
       "time each arm and each peer by itself, without a pause, in rounds that change direction: "
       "time and joules at the clock that its own power allows (reports/decisions/0045); --blocks "
-      "is "
-      "then the number of rounds per process (default 1), and --processes is 4 by default"};
+      "is then the number of rounds per process (default 1), and --processes is 4 by default"};
   Flag<double> settle_s{this, "settle_s", 0.5,
                         "with --alone: seconds that a visit runs before it is timed"};
   Flag<double> window_s{this, "window_s", 1, "with --alone: least seconds that a visit is timed"};
