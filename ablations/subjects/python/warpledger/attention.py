@@ -10,25 +10,21 @@ The C header, warpledger_sdpa.h, says what is computed, and which strides it tak
 PyTorch; outputs are made by the library that q is of.
 """
 
-import contextlib
 import ctypes
 import functools
 import os
 import pathlib
 import sys
-import threading
 from typing import NamedTuple
 
-from . import driver
 from .dtypes import (BF16, DTYPES, E4M3, FP16, INT32, SCALES, TYPESTRS, as_e4m3, check_scales, dtype_of_torch, out_dtype,
                      scopes_of, without_gaps)
+from .workspaces import AS_IT_IS, workspaces
 
 HEAD_DIMS = (64, 128, 256)
 MOST_OF_ONE_SIZE = 1 << 20
 CUDA = 2  # kDLCUDA
-LEAST_BYTES = 1 << 20  # of a workspace
 LEGACY = 1  # CU_STREAM_LEGACY
-PER_THREAD = 2  # CU_STREAM_PER_THREAD: one handle, a stream for each thread
 _HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -213,115 +209,6 @@ class _Framework:
             with like.device:
                 return self.module.empty(shape, dtype=dtype or like.dtype)
         raise TypeError("out must be given: only arrays of PyTorch and CuPy are made here")
-
-
-# --- Memory that kernels work with -----------------------------------------------
-
-class _Workspaces(driver.Calls):
-    """Device memory, 0 once, for each stream of each device, from the driver: no framework's pool may take it
-    back, and captured graphs of PyTorch count what is in theirs. It is never freed."""
-
-    def __init__(self):
-        super().__init__()
-        self._lock = threading.Lock()
-        self._kept = {}  # (device, stream), and the thread of PER_THREAD: (pointer, bytes)
-        self._thread = threading.local()
-        self._contexts = {}
-
-    def device(self, ordinal):
-        """A context in which it is the current one, as the CUDA runtime sees it."""
-        current = ctypes.c_void_p()
-        self.call("cuCtxGetCurrent", ctypes.byref(current))
-        wanted = self._contexts.get(ordinal)
-        return _AS_IT_IS if wanted and current.value == wanted else self._entered(ordinal)
-
-    @contextlib.contextmanager
-    def _entered(self, ordinal):
-        if ordinal not in self._contexts:
-            device, context = ctypes.c_int(), ctypes.c_void_p()
-            self.call("cuInit", 0)
-            self.call("cuDeviceGet", ctypes.byref(device), ordinal)
-            self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-            self._contexts[ordinal] = context.value
-        self.call("cuCtxPushCurrent_v2", ctypes.c_void_p(self._contexts[ordinal]))
-        try:
-            yield
-        finally:
-            self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
-
-    def device_of(self, pointer):
-        """The number of the GPU that the memory is of."""
-        ordinal = ctypes.c_int()
-        self.call("cuInit", 0)
-        self.call("cuPointerGetAttribute", ctypes.byref(ordinal), 9, ctypes.c_uint64(pointer))  # DEVICE_ORDINAL
-        return ordinal.value
-
-    def wait(self, stream, other):
-        """Lets `stream` wait for what is on another one. The device is the current one."""
-        event = ctypes.c_void_p()
-        self.call("cuEventCreate", ctypes.byref(event), 2)  # without times
-        try:
-            self.call("cuEventRecord", event, ctypes.c_void_p(other))
-            self.call("cuStreamWaitEvent", ctypes.c_void_p(stream), event, 0)
-        finally:
-            self.call("cuEventDestroy_v2", event)
-
-    def is_capturing(self, stream):
-        status = ctypes.c_int()
-        self.call("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(status))
-        return status.value != 0
-
-    def of(self, device, stream, size):
-        """At least so many bytes. The device is the current one."""
-        key = self._of_this_thread(device) if stream == PER_THREAD else (device, stream)
-        with self._lock:
-            pointer, have = self._kept.get(key, (0, 0))
-            if have < size:
-                # Twice as many at the least: the former ones, which may be in use yet, are not freed.
-                size = max(LEAST_BYTES, 1 << (size - 1).bit_length())
-                pointer = self._allocate(size)
-                self._kept[key] = pointer, size
-            return pointer
-
-    def _of_this_thread(self, device):
-        """The key of the stream that each thread has under one handle. A thread that has ended may leave its
-        number to a new one, and calls that still run."""
-        key = device, PER_THREAD, threading.get_ident()
-        known = self._thread.__dict__.setdefault("devices", set())
-        if device not in known:
-            known.add(device)
-            if key in self._kept:
-                with self.beside_captures():
-                    self.call("cuCtxSynchronize")
-        return key
-
-    @contextlib.contextmanager
-    def beside_captures(self):
-        """Calls that a capture of this or another thread would refuse, but need not."""
-        mode = ctypes.c_int(2)  # relaxed
-        self.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
-        try:
-            yield
-        finally:
-            self.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
-
-    def _allocate(self, size):
-        pointer, own = ctypes.c_uint64(), ctypes.c_void_p()
-        with self.beside_captures():
-            self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
-            self.call("cuStreamCreate", ctypes.byref(own), 1)  # waits for no other stream
-            self.call("cuMemsetD8Async", pointer, ctypes.c_ubyte(0), ctypes.c_size_t(size), own)
-            self.call("cuStreamSynchronize", own)
-            self.call("cuStreamDestroy_v2", own)
-        return pointer.value
-
-
-_AS_IT_IS = contextlib.nullcontext()
-
-
-@functools.cache
-def workspaces():
-    return _Workspaces()
 
 
 # --- Calls ----------------------------------------------------------------------
@@ -533,7 +420,7 @@ def _sdpa_of_torch(torch, q, k, v, causal, scale, return_lse, out, layout, dtype
 
 def device_of_torch(torch, device):
     """A context in which it is the current one."""
-    return _AS_IT_IS if torch.cuda.current_device() == device else workspaces().device(device)
+    return AS_IT_IS if torch.cuda.current_device() == device else workspaces().device(device)
 
 
 def stream_of_torch(torch, device):

@@ -11,6 +11,7 @@ from unittest import mock
 import python_fixture  # noqa: F401  finds the package
 
 from warpledger import attention
+from warpledger.workspaces import Workspaces
 
 TORCH = importlib.util.find_spec("torch") is not None
 
@@ -68,7 +69,7 @@ class Library:
         return self.warpledger_sdpa_forward(problem, q, k, v, *rest[3:])
 
 
-class Driver(attention._Workspaces):
+class Driver(Workspaces):
     """Keeps what was asked of the driver, and gives memory by numbers."""
 
     def __init__(self):

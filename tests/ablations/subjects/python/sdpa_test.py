@@ -211,7 +211,7 @@ class WorkMemory(unittest.TestCase):
     def test_of_a_thread_that_ended_is_waited_for(self):
         driver = Driver()
         # Python's own threads keep their numbers: a join() compares them.
-        with mock.patch.object(attention, "threading", types.SimpleNamespace(get_ident=lambda: 5)):
+        with mock.patch("warpledger.workspaces.threading", types.SimpleNamespace(get_ident=lambda: 5)):
             first = self.in_a_thread(lambda: driver.of(0, 2, 4096))
             self.assertNotIn("cuCtxSynchronize", driver.calls)
             self.assertEqual(self.in_a_thread(lambda: [driver.of(0, 2, 4096) for _ in range(3)]), [first] * 3)
