@@ -63,24 +63,39 @@ def torch_alone(q, k, v, causal):
             f"torch {torch.__version__}, {choice}")
 
 
-def fa3(q, k, v, causal):
-    batch, _, rows, _ = q.shape
-    keys = k.shape[2]
-    q_, k_, v_ = (each.transpose(1, 2).flatten(0, 1).contiguous() for each in (q, k, v))
-    out = torch.empty_like(q_)
-    cu_q, cu_k = (torch.arange(batch + 1, dtype=torch.int32, device="cuda") * each for each in (rows, keys))
+def fa3_by(planned):
+    """planned: its schedule is made once ahead, as vLLM makes it once a batch for all layers. Otherwise each call
+    launches prepare_varlen_num_blocks for it."""
+    def prepare(q, k, v, causal):
+        batch, _, rows, _ = q.shape
+        keys = k.shape[2]
+        q_, k_, v_ = (each.transpose(1, 2).flatten(0, 1).contiguous() for each in (q, k, v))
+        out = torch.empty_like(q_)
+        cu_q, cu_k = (torch.arange(batch + 1, dtype=torch.int32, device="cuda") * each for each in (rows, keys))
+        plan = fa3_plan(q, k, cu_q, cu_k, causal) if planned else None
 
-    def call():
-        fa3_call(q_, k_, v_, out, cu_q, cu_k, rows, keys, causal)
-        return out.unflatten(0, (batch, rows)).transpose(1, 2)
-    return call, "torch.ops._vllm_fa3_C"
+        def call():
+            fa3_call(q_, k_, v_, out, cu_q, cu_k, rows, keys, causal, plan)
+            return out.unflatten(0, (batch, rows)).transpose(1, 2)
+        return call, "torch.ops._vllm_fa3_C" + ", scheduled ahead" * planned
+    return prepare
 
 
-def fa3_call(q, k, v, out, cu_q, cu_k, max_q, max_k, causal):
+def fa3_plan(q, k, cu_q, cu_k, causal):
+    """The schedule of all calls with these lengths; a call leaves it as it found it."""
+    (batch, heads_q, rows, head_dim), (_, heads_kv, keys, _) = q.shape, k.shape
+    used = torch.full((batch,), keys, dtype=torch.int32, device="cuda")
+    return torch.ops._vllm_fa3_C.get_scheduler_metadata(
+        batch, rows, keys, heads_q, heads_kv, head_dim, head_dim, q.dtype, used, cu_q, cu_k,
+        None, None, None, None, 0,  # cu_seqlens_k_new, seqused_q, leftpad_k, page_size, max_seqlen_k_new
+        causal, -1, -1, False, 0, None, 0)  # windows, softcap, splits, pack_gqa, margin: those of fa3_call()
+
+
+def fa3_call(q, k, v, out, cu_q, cu_k, max_q, max_k, causal, plan=None):
     """Of packed (total, heads, head_dim)."""
     torch.ops._vllm_fa3_C.fwd(
         q, k, v, None, None, None, out, cu_q, cu_k, None, None, None, max_q, max_k, None, None, None, None, None, None,
-        None, None, None, 1 / math.sqrt(q.shape[2]), causal, -1, -1, 0.0, True, None, 0, None, 0, None, 1, 0, None)
+        None, None, None, 1 / math.sqrt(q.shape[2]), causal, -1, -1, 0.0, True, plan, 0, None, 0, None, 1, 0, None)
     return out
 
 
@@ -257,9 +272,7 @@ def as_batches(contiguous):
 
 
 def flash_packed(q, k, v, cu, longest, causal):
-    if q.shape[1] != k.shape[1]:
-        k, v = (each.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for each in (k, v))
-
+    """Grouped heads as they are: PyTorch hands them to FlashAttention-2, which takes them."""
     def call():
         return torch.ops.aten._flash_attention_forward(q, k, v, cu, cu, longest, longest, 0.0, causal, False)[0]
     return call, f"torch {torch.__version__}"
@@ -270,7 +283,8 @@ def fa3_packed(q, k, v, cu, longest, causal):
     return lambda: fa3_call(q, k, v, out, cu, cu, longest, longest, causal), "torch.ops._vllm_fa3_C"
 
 
-PEERS = {"cudnn": torch_by("CUDNN_ATTENTION"), "flash": torch_by("FLASH_ATTENTION"), "fa3": fa3, "torch": torch_alone}
+PEERS = {"cudnn": torch_by("CUDNN_ATTENTION"), "flash": torch_by("FLASH_ATTENTION"), "fa3": fa3_by(planned=False),
+         "fa3_planned": fa3_by(planned=True), "torch": torch_alone}
 READS = {"read": plain_read, "sum": torch_sum}  # no attention
 PACKED = {"ours": ours_packed, "one length": as_batches(True), "bshd": as_batches(False), "flash": flash_packed,
           "fa3": fa3_packed}

@@ -8,7 +8,8 @@
     … call_counters.py --times few.json varlen.json
 
 Profiles call_times.py --once: a call after a first one, between the marks of CUDA's profiler. --times takes files of
-call_times.py, and the peer is then the fastest one of each problem there; otherwise it is the one of CASES.
+call_times.py, and the peer is then the fastest one of each problem there; otherwise it is the one of CASES. "fa3"
+stands for both its forms (call_times.py).
 
 A call has one kernel or several. Each is listed with its counters; `whole` adds up their durations and bytes, and has
 percentages as means by duration. Few queries and cold decoding are profiled with --cache-control=all: ncu empties the
@@ -24,18 +25,20 @@ import csv
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from typing import NamedTuple
 
-from call_rules import Record, chosen
+from call_rules import FA3, ONE_LENGTH, Record, chosen
 
 TIMES = pathlib.Path(__file__).resolve().parent / "call_times.py"
 MARK = "stamp"  # ClockProbe's kernel, ahead of each contender's
-NO_PEERS = {"ours", "before", "read", "sum", "one length", "bshd"}
-
+NO_PEERS = {"ours", "before", "read", "sum", *ONE_LENGTH}
+TOOLKIT_NCU = "/usr/local/cuda/bin/ncu"  # as in ablations/cli/sdpa/profile.cc
+END_S = 5  # for the output of a process that was killed
 
 
 class Case(NamedTuple):
@@ -181,15 +184,20 @@ def whole(kernels):
 
 
 def calls_of(ncu_output, found):
-    """{contender: {said, whole, kernels}} of what call_times.py says was called, in its order."""
+    """{contender: {said, whole, kernels}} of what call_times.py says was called, in its order. A call that failed
+    behind its mark has why_not alone."""
     called = [name for name, each in found.items() if each.get("is_called")]
     groups = by_marks(parse_csv(ncu_output)) if called else []
     if len(groups) != len(called):
         raise ValueError(f"ncu has {len(groups)} marks for {len(called)} calls")
-    calls = {name: {"why_not": each["why_not"]} for name, each in found.items() if name not in called}
-    for name, launches in zip(called, groups):
-        kernels = [named(each) for each in launches]
-        calls[name] = {"said": found[name]["said"], "whole": whole(kernels), "kernels": kernels}
+    behind = dict(zip(called, groups))
+    calls = {}
+    for name, each in found.items():
+        if name in behind and "said" in each:
+            kernels = [named(launch) for launch in behind[name]]
+            calls[name] = {"said": each["said"], "whole": whole(kernels), "kernels": kernels}
+        else:
+            calls[name] = {"why_not": each["why_not"]}
     return calls
 
 
@@ -221,30 +229,43 @@ def text_of(row):
 
 # --- Calls of ncu ---------------------------------------------------------------
 
-def output_of(command, seconds):
-    """What it prints. Ends what it began where it takes longer: RuntimeError."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          start_new_session=True) as process:
-        try:
-            output, _ = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
-            raise RuntimeError(f"no end within {seconds:.0f} s: {last_words(output)}") from None
-    if process.returncode:
-        raise RuntimeError(f"exit code {process.returncode}: {last_words(output)}")
+def output_of(command, seconds, raw=None):
+    """What it prints, which the file `raw` keeps even where it fails. RuntimeError where it fails or takes longer; then
+    it is killed."""
+    # No `with`: that waits until the process has ended, and one that the GPU's driver keeps may never end.
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                               start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=seconds)
+        why = f"exit code {process.returncode}" if process.returncode else ""
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, why = last_output(process), f"no end within {seconds:.0f} s"
+    if raw:
+        raw.write_text(output, encoding="utf-8")
+    if why:
+        raise RuntimeError(f"{why}: {last_words(output)}")
     return output
 
 
-def profile(case, contenders, names, args):
+def last_output(process):
+    """Of a process that was killed; what it began in another group may keep the pipe open."""
+    try:
+        return process.communicate(timeout=END_S)[0]
+    except subprocess.TimeoutExpired as late:
+        process.stdout.close()
+        process.poll()
+        return (late.output or b"").decode(errors="replace")
+
+
+def profile(case, contenders, names, seconds, args):
     """A row's calls."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "once.json"
         program = [sys.executable, str(TIMES), case.mode, "--only", case.name, "--once", ",".join(contenders), "--seed",
                    str(args.seed), "--out", str(out), *(["--fa3", args.fa3] if args.fa3 else [])]
-        output = output_of(ncu_call(args.ncu, case.cache_control, names, program), args.each)
-        if args.raw:
-            pathlib.Path(args.raw, f"{case.name}.txt").write_text(output, encoding="utf-8")
+        output = output_of(ncu_call(args.ncu, case.cache_control, names, program), seconds,
+                           pathlib.Path(args.raw, f"{case.name}.txt") if args.raw else None)
         row, = json.loads(out.read_text(encoding="utf-8"))["rows"]
     if "why_not" in row:
         raise RuntimeError(row["why_not"])
@@ -255,7 +276,7 @@ def peers_of(case, times, args):
     peers = args.peers.split(",") if args.peers else [best_peer(times, case.name) or case.peer]
     if args.fa3:
         return peers
-    return [each for each in peers if each != "fa3"] or ["flash"]
+    return [each for each in peers if each not in FA3] or ["flash"]
 
 
 def main():
@@ -264,32 +285,37 @@ def main():
     parser.add_argument("--times", metavar="FILE", nargs="+", default=[], help="of call_times.py: say the best peers")
     parser.add_argument("--peers", metavar="NAME,…", help="these instead")
     parser.add_argument("--only", metavar="TEXT,…", default="", help="only problems of that name, or with it in theirs")
-    parser.add_argument("--ncu", default="ncu", help="Nsight Compute (default: ncu on PATH)")
+    parser.add_argument("--ncu", default=shutil.which("ncu") or TOOLKIT_NCU,
+                        help="Nsight Compute (default: ncu on PATH, else the CUDA toolkit's)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--each", type=float, default=120, metavar="SECONDS", help="for a problem (default: 120)")
-    parser.add_argument("--limit", type=float, default=0, metavar="SECONDS", help="begins no problem after that")
+    parser.add_argument("--limit", type=float, default=0, metavar="SECONDS",
+                        help="all ends by then: the last problem has what is left")
     parser.add_argument("--raw", metavar="FOLDER", help="keeps what ncu printed")
     parser.add_argument("--out", metavar="FILE", help="JSON")
     args = parser.parse_args()
+    head = {}
+    record = Record(args.out, head, args.limit)
     times = []
     for path in args.times:
         times += json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["rows"]
     try:
-        version = output_of([args.ncu, "--version"], 60).strip().splitlines()[-1]
-        names = known_metrics(metrics(), output_of([args.ncu, "--query-metrics"], 120))
+        version = output_of([args.ncu, "--version"], min(60, record.left_s())).strip().splitlines()[-1]
+        names = known_metrics(metrics(), output_of([args.ncu, "--query-metrics"], min(120, record.left_s())))
     except (OSError, RuntimeError) as error:
         sys.exit(f"call_counters.py: {args.ncu}: {error}")
     if COUNTERS["cycles_active"] not in names:
         sys.exit(f"call_counters.py: {args.ncu} --query-metrics lists no counters of this machine's GPU")
     if args.raw:
         os.makedirs(args.raw, exist_ok=True)
-    record = Record(args.out, {"ncu": version, "seed": args.seed, "metrics": names}, args.limit)
+    head.update({"ncu": version, "seed": args.seed, "metrics": names})
     for case in chosen(CASES, args.only):
         row = record.row({"problem": case.name, "mode": case.mode, "cache_control": case.cache_control})
         try:
             if record.is_late():
                 raise RuntimeError("the time limit came first")
-            row["calls"] = profile(case, ["ours", *peers_of(case, times, args)], names, args)
+            row["calls"] = profile(case, ["ours", *peers_of(case, times, args)], names,
+                                   min(args.each, record.left_s()), args)
         except (OSError, RuntimeError, ValueError) as error:  # the others go on
             row["why_not"] = str(error)
         record.save()

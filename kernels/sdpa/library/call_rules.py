@@ -8,12 +8,20 @@ import json
 import math
 import os
 import random
+import statistics
 import time
 from dataclasses import asdict, dataclass
+
+from peer_rules import CAPPED_WARM_UP_S
 
 L2_BYTES = 64 << 20  # at least those of an H100 and an H200
 WARM_SETS = 4  # as a record with a warm L2 rotates over
 MOST_CALLS = 512  # of a graph
+WARM_UP_S = 0.4
+LONG_REPLAY_US = 2000
+SETTLE_S = 0.5  # of each window of joules, as `warpledger run --alone` has it
+FA3 = ("fa3", "fa3_planned")  # its schedule is made in each call, or once ahead
+ONE_LENGTH = ("one length", "bshd")  # contenders that refuse sequences of several lengths
 
 
 # --- Problems -------------------------------------------------------------------
@@ -58,6 +66,9 @@ class Packed:
     heads_kv: int
     head_dim: int
     causal: bool
+
+    def input_sets(self):
+        return 3
 
     def flop(self):
         pairs = sum(n * (n + 1) // 2 if self.causal else n * n for n in self.lengths)
@@ -120,6 +131,42 @@ def chosen(problems, only):
             if any(text == each.name or (text not in names and text in each.name) for text in texts)]
 
 
+def wanted_contenders(names, known, has_fa3):
+    """Those of `known` that `names` asks for. "fa3" asks for all its forms, since a peer is as fast as its fastest;
+    without its library there is none. ValueError says which name is unknown."""
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{name} is none of the contenders {', '.join(known)}")
+    asked = dict.fromkeys(form for name in names for form in (FA3 if name == "fa3" else (name,)))
+    return [name for name in asked if name in known and (has_fa3 or name not in FA3)]
+
+
+# --- How long it takes ----------------------------------------------------------
+
+def warm_up_s(replay_us):
+    """Seconds of replays ahead of samples. Long ones keep the tensor cores busy up to the power limit, where clocks
+    take longer to settle."""
+    return CAPPED_WARM_UP_S if replay_us > LONG_REPLAY_US else WARM_UP_S
+
+
+def first_calls(sets):
+    """Of a graph, before its time is known: about eight, each set equally often."""
+    return max(sets, 8 // sets * sets)
+
+
+def expected_s(problem, contenders, rounds, energy_s):
+    """About how long a problem takes: plans and checks (a second each), rounds, and two windows of joules, each of
+    which waits for steps of the energy counter."""
+    names = set(contenders)
+    us = problem.flop() / 400e6  # a slow peer has 400 TFLOP/s and 2 TB/s
+    if isinstance(problem, Dense):
+        us = max(us, problem.kv_bytes() / 2e6)
+    elif len(set(problem.lengths)) > 1:
+        names -= set(ONE_LENGTH)
+    windows_s = energy_s + 2 * (SETTLE_S + 0.1) if energy_s else 0
+    return len(names) * (1 + rounds * warm_up_s(us * first_calls(problem.input_sets())) + windows_s)
+
+
 # --- Figures --------------------------------------------------------------------
 
 def calls_of_graph(us, sets, least_us):
@@ -134,6 +181,19 @@ def energy_of(window, timed, sm_mhz):
         return {**said, "why_no_joules": "the energy counter showed no two steps"}
     watts = window["energy_j"] / window["energy_s"]
     return {**said, "joules": watts * timed["us"] / 1e6, "watts": watts, "energy_s": window["energy_s"]}
+
+
+def mean_of_windows(windows):
+    """What a row says of several windows: means of figures that all have, the seconds of all, and the largest idle
+    share, which decides whether the joules count."""
+    said = {}
+    for name, of in (("steady_us", statistics.fmean), ("idle_share", max), ("sm_mhz", statistics.fmean),
+                     ("joules", statistics.fmean), ("watts", statistics.fmean), ("energy_s", sum)):
+        figures = [each.get(name) for each in windows]
+        if None not in figures:
+            said[name] = of(figures)
+    reasons = [each["why_no_joules"] for each in windows if "why_no_joules" in each]
+    return {**said, **({"why_no_joules": reasons[0]} if reasons else {})}
 
 
 def rate_of(row, us):
@@ -184,8 +244,11 @@ class Record:
                 json.dump({**self._head, "rows": self._rows}, file, indent=1)
             os.replace(f"{self._path}.new", self._path)
 
+    def left_s(self):
+        return math.inf if self._ends is None else self._ends - self._now()
+
     def is_late(self):
-        return self._ends is not None and self._now() >= self._ends
+        return self.left_s() <= 0
 
 
 def described(problem):

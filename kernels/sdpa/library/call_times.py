@@ -22,15 +22,20 @@ another build of the library as a contender.
 
 Each contender is captured into a graph whose calls rotate over input sets, is checked against FP64 on new inputs
 by a replay, and runs alone, in a random order in each of the rounds; the figure is the median over rounds of each
-one's median. Then each runs for --energy seconds more without a pause, between two steps of NVML's energy counter:
-joules a call, watts, the mean SM clock by the SMs' own counters, and the time of a call there. Where the GPU waited
-for the host for more than 1% of that time (idle_share), they count for nothing.
+one's median. Then each runs for --energy seconds more without a pause, in two windows between steps of NVML's energy
+counter: joules a call, watts, the mean SM clock by the SMs' own counters, and the time of a call there. The second
+windows come in the reverse order, so that the means of both have the same drift. Where the GPU waited for the host for
+more than 1% of a window (idle_share), they count for nothing.
+
+FlashAttention-3 has two forms: fa3 makes its schedule in each call, fa3_planned once ahead, as vLLM does. The faster
+one is the peer, and --contenders fa3 times both. A mode first prints about how long it takes.
 
 --out has each row as soon as it is known. What fails is recorded, and the rest goes on.
 """
 
 import argparse
 import contextlib
+import functools
 import math
 import os
 import random
@@ -44,13 +49,12 @@ except ImportError:
     sys.exit("call_times.py: there is no PyTorch")
 
 import call_contenders
-from call_rules import PROBLEMS, Packed, Record, calls_of_graph, chosen, described, energy_of, text_of
+from call_rules import (PROBLEMS, SETTLE_S, Packed, Record, calls_of_graph, chosen, described, energy_of, expected_s,
+                        first_calls, mean_of_windows, text_of, wanted_contenders, warm_up_s)
 from peer_arms import ArmStream
 from peer_gpu import ClockProbe, EnergyWindow, Sensors, Stay, WatchedWindow
 from warpledger import attention
 
-WARM_UP_S = 0.4
-SETTLE_S = 0.5
 LEAST_GRAPH_US = {"small": 400, "decode": 400}  # a graph's ends cost a microsecond or two
 
 
@@ -149,9 +153,12 @@ class Graph:
         end.synchronize()
         return begin.elapsed_time(end) * 1000 / self.calls
 
-    def median(self):
+    def replay_us(self):
+        return self.time() * self.calls
+
+    def median(self, warm_s):
         start = time.monotonic()
-        while time.monotonic() - start < WARM_UP_S:
+        while time.monotonic() - start < warm_s:
             self.time()
         return statistics.median(self.time() for _ in range(15))
 
@@ -161,7 +168,7 @@ class Graph:
         window = EnergyWindow({"settle_s": SETTLE_S, "window_s": seconds}, sensors.joules)
         watched = WatchedWindow(window, lambda: None)
         try:
-            stay = Stay(ArmStream(torch, self.graph, clock), self.time() * self.calls / 1e6, self.calls)
+            stay = Stay(ArmStream(torch, self.graph, clock), self.replay_us() / 1e6, self.calls)
             timed = stay.on(watched.next)
         finally:
             watched.stop()
@@ -176,7 +183,7 @@ def words_of(error):
 def prepared_graph(prepare, sets, error_of, least_us):
     """(graph, what a row says of it)"""
     prepared = [prepare(*each) for each in sets]
-    graph = Graph(prepared, max(len(sets), 8 // len(sets) * len(sets)))
+    graph = Graph(prepared, first_calls(len(sets)))
     wanted = calls_of_graph(graph.time(), len(sets), least_us)
     if wanted > graph.calls:
         graph = Graph(prepared, wanted)
@@ -207,42 +214,51 @@ def times_of(contenders, sets, error_of, found, save, args):
         except Exception as error:  # whatever a contender raises: the others go on
             found[name] = {"why_not": words_of(error)}
         save()
+    # As the slowest needs it: all of a row are timed under one rule.
+    warm_s = warm_up_s(max((graph.replay_us() for graph in graphs.values()), default=0))
     order = random.Random(args.seed)
     medians = {name: [] for name in graphs}
     for _ in range(args.rounds):
         for name in order.sample(sorted(graphs), len(graphs)):
-            medians[name].append(graphs[name].median())
+            medians[name].append(graphs[name].median(warm_s))
     for name, each in medians.items():
         found[name] |= {"p50_us": statistics.median(each), "rounds_us": each}
     save()
     sensors = Sensors(board()) if args.energy > 0 else None
-    for name, graph in graphs.items() if sensors else ():
+    # There and back, so that drift falls on all alike.
+    for name in [*graphs, *reversed(graphs)] if sensors else ():
+        windows = found[name].setdefault("windows", [])
         try:
-            found[name] |= graph.energy(args.energy, sensors)
+            windows.append(graphs[name].energy(args.energy / 2, sensors))
         except Exception as error:
-            found[name]["why_no_joules"] = words_of(error)
+            windows.append({"why_no_joules": words_of(error)})
+        if len(windows) == 2:
+            found[name] |= mean_of_windows(windows)
         save()
 
 
 def call_once(contenders, inputs, found):
     """One call of each between the marks of CUDA's profiler, behind a kernel named `stamp`, by which call_counters.py
-    tells whose kernels follow."""
+    tells whose kernels follow. is_called: its stamp is there, though the call may have failed."""
     clock = ClockProbe(torch)
     for name, prepare in contenders.items():
+        is_called = False
         try:
             call, said = prepare(*inputs)
             call()
             clock.stamp(0)
             torch.cuda.synchronize()
-        except Exception as error:
-            found[name] = {"why_not": words_of(error)}
-            continue
-        torch.cuda.profiler.start()
-        clock.stamp(0)
-        call()
-        torch.cuda.synchronize()
-        torch.cuda.profiler.stop()
-        found[name] = {"said": said, "why_not": "called once", "is_called": True}
+            torch.cuda.profiler.start()
+            try:
+                clock.stamp(0)
+                is_called = True
+                call()
+                torch.cuda.synchronize()
+            finally:
+                torch.cuda.profiler.stop()
+            found[name] = {"said": said, "why_not": "called once", "is_called": True}
+        except Exception as error:  # whatever a contender raises: the others go on
+            found[name] = {"why_not": words_of(error), "is_called": is_called}
 
 
 def run_problem(p, contenders, row, record, args):
@@ -250,7 +266,7 @@ def run_problem(p, contenders, row, record, args):
     generator.manual_seed(args.seed)
     is_packed = isinstance(p, Packed)
     inputs_of, error = (packed_inputs, packed_error) if is_packed else (dense_inputs, dense_error)
-    count = 1 if args.once else 3 if is_packed else p.input_sets()
+    count = 1 if args.once else p.input_sets()
     sets = [inputs_of(p, generator) for _ in range(count)]
     if args.once:
         call_once(contenders, sets[0], row["found"])
@@ -259,7 +275,11 @@ def run_problem(p, contenders, row, record, args):
 
 
 def run_mode(args, contenders, record):
-    for p in chosen(PROBLEMS[args.mode](args.seed), args.only):
+    problems = chosen(PROBLEMS[args.mode](args.seed), args.only)
+    if not args.once:
+        seconds = sum(expected_s(p, contenders, args.rounds, args.energy) for p in problems)
+        print(f"{len(problems)} problems, {len(contenders)} contenders: about {seconds:.0f} s", flush=True)
+    for p in problems:
         row = record.row({**described(p), "found": {}})
         if record.is_late():
             row["why_not"] = "the time limit came first"
@@ -287,6 +307,22 @@ def host_us(call, calls=50, repeats=20):
     return statistics.median(times)
 
 
+def host_times(calls):
+    """({name: us}, {name: why there is none}) of {name: (call, a context to call it in)}"""
+    found, why_not = {}, {}
+    for name, (call, context) in calls.items():
+        try:
+            with context():
+                found[name] = host_us(call)
+        except Exception as error:  # a backend that refuses: the others go on
+            why_not[name] = words_of(error)
+    return found, why_not
+
+
+def by_backend(name):
+    return torch.nn.attention.sdpa_kernel([getattr(torch.nn.attention.SDPBackend, name)])
+
+
 def run_host(record):
     import warpledger as wl
     from warpledger.torch import scaled_dot_product_attention
@@ -301,22 +337,24 @@ def run_host(record):
                  "drop-in": lambda q=q, k=k, v=v: scaled_dot_product_attention(q, k, v),
                  "warpledger.sdpa": lambda q=q, k=k, v=v: wl.sdpa(q, k, v),
                  "PyTorch": lambda q=q, k=k, v=v: own(q, k, v)}
-        found = {name: host_us(call) for name, call in calls.items()}
-        for name in ("FLASH_ATTENTION", "CUDNN_ATTENTION"):
-            with torch.nn.attention.sdpa_kernel([getattr(torch.nn.attention.SDPBackend, name)]):
-                found[f"PyTorch {name}"] = host_us(calls["PyTorch"])
+        calls = {name: (call, contextlib.nullcontext) for name, call in calls.items()}
+        calls |= {f"PyTorch {name}": (calls["PyTorch"][0], functools.partial(by_backend, name))
+                  for name in ("FLASH_ATTENTION", "CUDNN_ATTENTION")}
+        found, why_not = host_times(calls)
         problem = f"b{b}_h{hq}x{hk}_s{sq}x{sk}_d{d}"
-        record.row({"problem": problem, "kernel": said, "host_us": found})
-        print(f"{problem} [{said}]: " + "; ".join(f"{name} {us:.1f} us" for name, us in found.items()), flush=True)
+        record.row({"problem": problem, "kernel": said, "host_us": found, "host_why_not": why_not})
+        text = [f"{name} {us:.1f} us" for name, us in found.items()]
+        text += [f"{name}: {why[:60]}" for name, why in why_not.items()]
+        print(f"{problem} [{said}]: " + "; ".join(text), flush=True)
 
 
 def contenders_of(args, parser):
     known = call_contenders.contenders(args.mode, args.before and os.path.abspath(args.before))
-    wanted = (args.once or args.contenders or ",".join(known)).split(",")
-    for name in wanted:
-        if name not in known:
-            parser.error(f"{name} is none of the contenders {', '.join(known)}")
-    return {name: known[name] for name in wanted if name != "fa3" or args.fa3}
+    asked = args.once or args.contenders
+    try:
+        return {name: known[name] for name in wanted_contenders(asked.split(",") if asked else known, known, args.fa3)}
+    except ValueError as error:
+        parser.error(str(error))
 
 
 def main():
@@ -324,10 +362,11 @@ def main():
     parser.add_argument("mode", choices=(*PROBLEMS, "host"))
     parser.add_argument("--fa3", metavar="LIBRARY", help="that registers torch.ops._vllm_fa3_C")
     parser.add_argument("--before", metavar="LIBRARY", help="another build of libwarpledger_sdpa.so (not varlen, host)")
-    parser.add_argument("--contenders", metavar="NAME,…", default="", help="those alone")
+    parser.add_argument("--contenders", metavar="NAME,…", default="", help="those alone, which takes less time")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--energy", type=float, default=3, metavar="SECONDS", help="0 measures none (default: 3)")
+    parser.add_argument("--energy", type=float, default=3, metavar="SECONDS",
+                        help="of both windows; 0 measures none (default: 3)")
     parser.add_argument("--once", metavar="NAME,…", default="", help="no times: one call of each contender between the "
                         "marks of CUDA's profiler, for ncu --profile-from-start=off (not host)")
     parser.add_argument("--only", metavar="TEXT,…", default="", help="only problems of that name, or with it in theirs")

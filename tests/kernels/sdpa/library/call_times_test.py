@@ -3,19 +3,26 @@
 
 import argparse
 import ast
+import contextlib
 import json
 import re
 import sys
+import time
 import unittest
 from unittest import mock
 
 from fixture import ROOT, FolderTest
 
 FOLDER = ROOT / "kernels/sdpa/library"
-sys.path[:0] = [str(FOLDER), str(ROOT / "ablations/subjects/sdpa/peers")]
+sys.path[:0] = [str(FOLDER), *(str(ROOT / "ablations/subjects" / each) for each in ("sdpa/peers", "python"))]
 import call_counters  # noqa: E402
 import call_rules  # noqa: E402
 import peer_gpu  # noqa: E402
+
+TORCH = mock.MagicMock(__version__="2.11")  # has any function, and computes nothing
+with mock.patch.dict(sys.modules, {"torch": TORCH}):
+    import call_contenders  # noqa: E402
+    import call_times  # noqa: E402
 
 DURATION, XU = call_counters.COUNTERS["duration_ns"], call_counters.COUNTERS["mufu_pct"]
 READ, WRITE = call_counters.COUNTERS["dram_read_bytes"], call_counters.COUNTERS["dram_write_bytes"]
@@ -76,6 +83,191 @@ class Problems(unittest.TestCase):
                          ["prompts_h8x8_d256", "4x4096_h8x8_d256", "4x4096_h8x8_d256_causal"])
         self.assertEqual(names("nothing"), [])
 
+    def test_take_about_as_long_as_the_readme_says(self):
+        def tens(mode, only="", names=""):
+            known = call_contenders.contenders(mode)
+            asked = call_rules.wanted_contenders(names.split(",") if names else known, known, True)
+            problems = call_rules.chosen(call_rules.PROBLEMS[mode](1), only)
+            return round(sum(call_rules.expected_s(each, asked, 3, 3) for each in problems), -1)
+        text = (FOLDER / "README.md").read_text(encoding="utf-8")
+        listed = {mode: int(s) for s, mode in re.findall(r"(\d+) s for `(\w+)`", text)}
+        self.assertEqual(listed, {mode: tens(mode) for mode in call_rules.PROBLEMS})
+        some = re.search(r"`varlen --only (\S+) --contenders (\S+)` takes about (\d+) s", text)
+        self.assertEqual(int(some[3]), tens("varlen", some[1], some[2]))
+
+    def test_take_less_time_without_joules_and_for_who_refuses_their_lengths(self):
+        p = call_rules.varlen_problems(1)[0]
+        self.assertEqual(call_rules.expected_s(p, ["ours", *call_rules.ONE_LENGTH], 3, 3),
+                         call_rules.expected_s(p, ["ours"], 3, 3))
+        p = call_rules.few_problems(1)[0]
+        self.assertAlmostEqual(call_rules.expected_s(p, ["ours", "flash"], 3, 0), 2 * (1 + 3 * 0.4))
+
+    def test_are_warm_for_longer_where_replays_are_long(self):
+        self.assertEqual([call_rules.warm_up_s(us) for us in (0, 2000, 2001)], [0.4, 0.4, 1.0])
+
+    def test_first_graphs_have_about_eight_calls(self):
+        self.assertEqual([call_rules.first_calls(sets) for sets in (1, 3, 4, 7, 9)], [8, 6, 8, 7, 9])
+
+
+class Contenders(unittest.TestCase):
+    def test_of_fa3_come_in_both_forms_or_not_at_all(self):
+        known = call_contenders.contenders("few")
+        self.assertLess({*call_rules.FA3, "ours"}, set(known))
+        self.assertEqual(call_rules.wanted_contenders(["ours", "fa3", "torch"], known, True),
+                         ["ours", "fa3", "fa3_planned", "torch"])
+        self.assertEqual(call_rules.wanted_contenders(["fa3_planned"], known, True), ["fa3_planned"])
+        self.assertEqual(call_rules.wanted_contenders(known, known, False),
+                         [name for name in known if name not in call_rules.FA3])
+        self.assertEqual(call_rules.wanted_contenders(["fa3"], call_contenders.contenders("varlen"), True), ["fa3"])
+        with self.assertRaisesRegex(ValueError, "fa4 is none of the contenders ours, "):
+            call_rules.wanted_contenders(["ours", "fa4"], known, True)
+
+    def test_of_fa3_are_planned_with_the_arguments_of_the_call(self):
+        """Names and order: the schemas that vLLM's library registers."""
+        schemas = {
+            "get_scheduler_metadata": "batch_size max_seqlen_q max_seqlen_k num_heads num_heads_k headdim headdim_v "
+            "qkv_dtype seqused_k cu_seqlens_q cu_seqlens_k cu_seqlens_k_new seqused_q leftpad_k page_size "
+            "max_seqlen_k_new is_causal window_size_left window_size_right has_softcap num_splits pack_gqa sm_margin",
+            "fwd": "q k v k_new v_new q_v out cu_seqlens_q cu_seqlens_k cu_seqlens_k_new seqused_q seqused_k "
+            "max_seqlen_q max_seqlen_k page_table kv_batch_idx leftpad_k rotary_cos rotary_sin seqlens_rotary "
+            "q_descale k_descale v_descale softmax_scale is_causal window_size_left window_size_right softcap "
+            "is_rotary_interleaved scheduler_metadata num_splits pack_gqa sm_margin s_aux cp_world_size cp_rank "
+            "cp_tot_seqused_k"}
+        ops = TORCH.ops._vllm_fa3_C
+        for planned in (False, True):
+            ops.reset_mock()
+            q, k, v = mock.MagicMock(shape=(16, 64, 4, 128)), mock.MagicMock(shape=(16, 8, 8192, 128)), mock.MagicMock()
+            call, said = call_contenders.fa3_by(planned)(q, k, v, False)
+            call()
+            call()
+            self.assertEqual("ahead" in said, planned)
+            given = {}
+            for name, schema in schemas.items():
+                for made in getattr(ops, name).call_args_list:
+                    given[name] = dict(zip(schema.split(), made.args, strict=True))
+            self.assertEqual((ops.get_scheduler_metadata.call_count, ops.fwd.call_count), (int(planned), 2))
+            call = given["fwd"]
+            if not planned:
+                self.assertIsNone(call["scheduler_metadata"])
+                continue
+            self.assertIs(call["scheduler_metadata"], ops.get_scheduler_metadata.return_value)
+            plan = given["get_scheduler_metadata"]
+            self.assertEqual([plan[name] for name in schemas["get_scheduler_metadata"].split()[:7]],
+                             [16, 4, 8192, 64, 8, 128, 128])
+            self.assertIs(plan["qkv_dtype"], q.dtype)
+            for name in set(plan) & set(call) - {"seqused_k"}:
+                self.assertEqual(plan[name], call[name], name)
+
+    def test_have_grouped_heads_as_they_are_in_packed_sequences(self):
+        q, k, v, cu = (mock.MagicMock() for _ in range(4))
+        call, _ = call_contenders.flash_packed(q, k, v, cu, 512, True)
+        call()
+        self.assertEqual(TORCH.ops.aten._flash_attention_forward.call_args.args,
+                         (q, k, v, cu, cu, 512, 512, 0.0, True, False))
+
+
+class Graph:
+    """Takes `us` a replay, and more joules with every window that anybody has: a drift."""
+
+    calls, windows = 1, 0
+
+    def __init__(self, name, us, log):
+        self.name, self.us, self.log = name, us, log
+
+    def replay_us(self):
+        return self.us
+
+    def median(self, warm_s):
+        self.log.append((self.name, warm_s))
+        return self.us
+
+    def energy(self, seconds, _sensors):
+        self.log.append((self.name, seconds))
+        Graph.windows += 1
+        if self.name == "flash":
+            raise RuntimeError("it broke")
+        return {"steady_us": self.us, "idle_share": 0.001 * Graph.windows, "sm_mhz": None, "watts": 600.0,
+                "joules": 1.0 + 0.1 * Graph.windows, "energy_s": seconds}
+
+
+class Times(unittest.TestCase):
+    def times(self, **us):
+        log, found = [], {}
+        graphs = {name: Graph(name, each, log) for name, each in us.items()}
+        Graph.windows = 0
+
+        def prepared(name, *_):
+            if name not in graphs:
+                raise RuntimeError("no schedule")
+            return graphs[name], {"said": name, "error": 0.5}
+        args = argparse.Namespace(mode="few", seed=1, rounds=2, energy=3.0)
+        with mock.patch.object(call_times, "prepared_graph", prepared), mock.patch.object(call_times, "Sensors"):
+            call_times.times_of({name: name for name in [*us, "fa3_planned"]}, [], None, found, lambda: None, args)
+        return log, found
+
+    def test_have_joules_of_two_windows_in_mirrored_order(self):
+        log, found = self.times(ours=20.0, fa3=25.0, torch=30.0)
+        self.assertEqual(log[-6:], [(name, 1.5) for name in ("ours", "fa3", "torch", "torch", "fa3", "ours")])
+        for name in ("ours", "fa3", "torch"):
+            self.assertAlmostEqual(found[name]["joules"], 1.35)
+            self.assertEqual((found[name]["energy_s"], len(found[name]["windows"])), (3.0, 2))
+            self.assertNotIn("sm_mhz", found[name])
+        self.assertEqual(found["ours"]["idle_share"], 0.006)
+
+    def test_have_no_joules_where_a_window_fails_and_the_others_go_on(self):
+        _, found = self.times(ours=20.0, flash=25.0)
+        self.assertIn("joules", found["ours"])
+        self.assertEqual((found["flash"]["why_no_joules"], found["flash"]["p50_us"]), ("it broke", 25.0))
+        one = call_rules.mean_of_windows([{"joules": 1.0, "steady_us": 2.0}, {"steady_us": 4.0, "why_no_joules": "x"}])
+        self.assertEqual(one, {"steady_us": 3.0, "why_no_joules": "x"})
+
+    def test_go_on_where_one_contender_raises(self):
+        _, found = self.times(ours=20.0)
+        self.assertEqual(found["fa3_planned"], {"why_not": "no schedule"})
+        self.assertEqual(found["ours"]["p50_us"], 20.0)
+
+    def test_are_warm_as_long_as_the_slowest_needs(self):
+        log, _ = self.times(ours=1500.0, torch=2500.0)
+        self.assertEqual({warm_s for _, warm_s in log[:4]}, {1.0})
+        log, _ = self.times(ours=1500.0, torch=1600.0)
+        self.assertEqual({warm_s for _, warm_s in log[:4]}, {0.4})
+
+    def test_of_the_host_go_on_where_a_backend_refuses(self):
+        def refuse():
+            raise RuntimeError("No available kernel\nand more")
+        found, why_not = call_times.host_times({"ours": (lambda: None, contextlib.nullcontext),
+                                                "flash": (refuse, contextlib.nullcontext),
+                                                "cudnn": (lambda: None, refuse),
+                                                "torch": (lambda: None, contextlib.nullcontext)})
+        self.assertEqual(list(found), ["ours", "torch"])
+        self.assertEqual(why_not, {"flash": "No available kernel", "cudnn": "No available kernel"})
+
+
+class Once(unittest.TestCase):
+    def test_a_call_that_fails_costs_itself_alone(self):
+        def fails_in(call_number):
+            calls = []
+
+            def call():
+                calls.append(call_number)
+                if len(calls) == call_number:
+                    raise RuntimeError("it broke")
+            return lambda *_: (call, "it")
+        found, profiler = {}, TORCH.cuda.profiler
+        profiler.reset_mock()
+        with mock.patch.object(call_times, "ClockProbe"):
+            call_times.call_once({"ours": fails_in(0), "flash": fails_in(2), "cudnn": fails_in(1), "fa3": fails_in(0)},
+                                 (), found)
+        self.assertEqual({name: each["is_called"] for name, each in found.items()},
+                         {"ours": True, "flash": True, "cudnn": False, "fa3": True})
+        self.assertEqual((profiler.start.call_count, profiler.stop.call_count), (3, 3))
+        # A mark of each that came so far, and no kernel behind that of flash.
+        text = HEADER + MARK + OURS + MARK.replace('"0"', '"2"', 1) + MARK.replace('"0"', '"3"', 1)
+        calls = call_counters.calls_of(text + OURS.replace('"1","7"', '"4","7"'), found)
+        self.assertEqual({name: each.get("whole", each).get("kernels") for name, each in calls.items()},
+                         {"ours": 1, "flash": None, "cudnn": None, "fa3": 1})
+        self.assertEqual(calls["flash"], {"why_not": "it broke"})
+
 
 class Load:
     """Watts on a counter that steps every 100 ms; a reading takes a millisecond."""
@@ -132,6 +324,13 @@ class Rows(FolderTest):
         now[0] = 10.0
         self.assertTrue(record.is_late())
         self.assertFalse(call_rules.Record(None, {}, 0, lambda: now[0]).is_late())
+
+    def test_know_how_much_time_is_left(self):
+        now = [5.0]
+        record = call_rules.Record(None, {}, 10, lambda: now[0])
+        now[0] = 8.0
+        self.assertEqual(record.left_s(), 7.0)
+        self.assertEqual(call_rules.Record(None, {}).left_s(), float("inf"))
 
     def test_say_what_failed(self):
         row = {"problem": "p", "flop": 4e9, "found": {"ours": {"p50_us": 10.0, "said": "it"}, "fa3": {"why_not": "no"},
@@ -223,6 +422,10 @@ class Counters(unittest.TestCase):
         self.assertEqual(call_counters.peers_of(case, [], args), ["flash"])
         args.fa3 = "a library"
         self.assertEqual(call_counters.peers_of(case, [], args), ["fa3"])
+        times[0]["found"]["fa3_planned"] = {"p50_us": 1.5}
+        self.assertEqual(call_counters.peers_of(case, times, args), ["fa3_planned"])
+        args.fa3 = None
+        self.assertEqual(call_counters.peers_of(case, times, args), ["flash"])
         args.peers = "cudnn,torch"
         self.assertEqual(call_counters.peers_of(case, times, args), ["cudnn", "torch"])
 
@@ -232,6 +435,17 @@ class Counters(unittest.TestCase):
             command = [*program[:2], program[2].format(seconds) + "; raise SystemExit(3)"]
             with self.assertRaisesRegex(RuntimeError, said):
                 call_counters.output_of(command, end)
+
+    def test_a_program_whose_child_keeps_the_pipe_open_is_given_up(self):
+        child = "import time; time.sleep(9)"
+        program = ("import subprocess, sys, time; "
+                   f"subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True); "
+                   "print('Error: it broke', flush=True); time.sleep(60)")
+        begun = time.monotonic()
+        with (mock.patch.object(call_counters, "END_S", 0.1),
+              self.assertRaisesRegex(RuntimeError, "no end within 2 s: Error: it broke")):
+            call_counters.output_of([sys.executable, "-c", program], 2)
+        self.assertLess(time.monotonic() - begun, 8)
 
 
 # Counts for whom it is asked, breaks at decode_b1_cold, and writes what call_times.py would.
@@ -268,7 +482,27 @@ class Program(FolderTest):
                          {"ours": ("all", 15000), "fa3": ("all", 18000)})
         self.assertEqual(rows["long"]["calls"]["cudnn"]["said"], "none")
         self.assertTrue((self.path / "raw/long.txt").exists())
+        self.assertIn("it broke", (self.path / "raw/decode_b1_cold.txt").read_text(encoding="utf-8"))
         self.assertIn("decode_b1_cold: exit code 1: ==ERROR== it broke", said)
+
+    def test_ends_a_problem_when_the_limit_comes_and_begins_no_further_one(self):
+        ncu = self.write("ncu", NCU.format(python=sys.executable, header=HEADER, mark=MARK, ours=OURS,
+                                           other_mark="", other="").replace(
+                                               "def of", "import time\nif 'prompts' in str(sys.argv): "
+                                               "time.sleep(60)\ndef of"), 0o755)
+        begun = time.monotonic()
+        code, said = self.run_main(call_counters.main, "--ncu", ncu, "--only", "prompts", "--fa3", "lib.so",
+                                   "--limit", 4)
+        self.assertLess(time.monotonic() - begun, 20)
+        self.assertEqual(code, 0)
+        self.assertRegex(said, "prompts_h16x16_d128: no end within [0-4] s")
+        self.assertIn("prompts_h8x8_d256: the time limit came first", said)
+
+    def test_asks_the_toolkit_where_path_has_no_ncu(self):
+        with (mock.patch.object(call_counters.shutil, "which", return_value=None),
+              mock.patch.object(call_counters, "TOOLKIT_NCU", str(self.path / "toolkit_ncu")),
+              self.assertRaisesRegex(SystemExit, "toolkit_ncu")):
+            self.run_main(call_counters.main)
 
     def test_says_that_there_is_no_ncu(self):
         with self.assertRaisesRegex(SystemExit, "no_such_ncu"):
