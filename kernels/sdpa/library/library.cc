@@ -37,7 +37,8 @@ namespace {
 
 // --- Errors ---------------------------------------------------------------------
 
-thread_local char last_error[512] = "";
+// The longest sentence lists the kernels with a reason for each.
+thread_local char last_error[1024] = "";
 
 __attribute__((format(printf, 2, 3))) int Fail(warpledger_sdpa_status status, const char* format,
                                                ...) {
@@ -105,8 +106,17 @@ int ReadStrides(const warpledger_sdpa_strides& given, const char* tensor, bool i
                  {"head", heads, &strides->head},
                  {"batch", packed ? 1 : p.batch, &strides->batch}};
   int64_t without_gaps = p.head_dim;
+  const auto fail_beyond = [&](const Axis& axis) {
+    return Fail(WARPLEDGER_SDPA_INVALID,
+                "the %s stride of %s is %lld elements, so that %s extends beyond 2^63", axis.name,
+                tensor, static_cast<long long>(*axis.stride), tensor);
+  };
   for (const Axis& axis : axes) {
-    if (axis.count == 1) *axis.stride = without_gaps;
+    if (axis.count == 1) {
+      // Nothing steps by it, so that it needs but be one that the driver takes.
+      *axis.stride = std::min(without_gaps, (int64_t{1} << bits) - alignment);
+      continue;
+    }
     const int64_t stride = *axis.stride;
     if (stride < p.head_dim || stride >> bits != 0 || stride % alignment != 0) {
       return Fail(WARPLEDGER_SDPA_INVALID,
@@ -115,7 +125,7 @@ int ReadStrides(const warpledger_sdpa_strides& given, const char* tensor, bool i
                   axis.name, tensor, static_cast<long long>(stride),
                   static_cast<long long>(alignment), p.head_dim, bits);
     }
-    without_gaps = stride * axis.count;
+    if (__builtin_mul_overflow(stride, axis.count, &without_gaps)) return fail_beyond(axis);
   }
   if (!is_output) return WARPLEDGER_SDPA_OK;
   std::sort(std::begin(axes), std::end(axes),
@@ -125,10 +135,14 @@ int ReadStrides(const warpledger_sdpa_strides& given, const char* tensor, bool i
     if (axis.count == 1) continue;
     if (*axis.stride < extent) {
       return Fail(WARPLEDGER_SDPA_INVALID,
-                  "the %s stride of %s is %lld elements, so that its rows overlap", axis.name,
+                  "the %s stride of %s is %lld elements, so that its rows may overlap", axis.name,
                   tensor, static_cast<long long>(*axis.stride));
     }
-    extent += (axis.count - 1) * *axis.stride;
+    int64_t steps = 0;
+    if (__builtin_mul_overflow(axis.count - 1, *axis.stride, &steps) ||
+        __builtin_add_overflow(extent, steps, &extent)) {
+      return fail_beyond(axis);
+    }
   }
   return WARPLEDGER_SDPA_OK;
 }

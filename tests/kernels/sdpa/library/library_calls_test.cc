@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -106,6 +107,7 @@ std::span<const KernelInstance> LibraryInstances() {
 
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 // Zeroed first, as the bytes between its fields too.
@@ -375,6 +377,49 @@ TEST_F(Calls, RefuseE4m3ThatNoKernelTakes) {
   ExpectRefused(ForwardE4m3(problem, scale, scale, scale), WARPLEDGER_SDPA_UNSUPPORTED,
                 "it stores contiguous tensors alone, and o has other strides");
   EXPECT_EQ(runtime_.launches, 0);
+}
+
+TEST_F(Calls, RefuseStridesOfOutputsWhoseRowsMayOverlap) {
+  warpledger_sdpa_problem problem = ProblemOf(110, 110);
+  problem.o = {0, 64, 64};
+  ExpectRefused(Forward(problem, 0), WARPLEDGER_SDPA_INVALID,
+                "the head stride of o is 64 elements, so that its rows may overlap");
+}
+
+// 2^31 rows of 2^38 elements. The sizes of all else that is not packed are below 2^61.
+TEST_F(Calls, RefuseStridesWhoseTensorsHaveNoSizeIn64Bits) {
+  for (const auto strides : {&warpledger_sdpa_problem::q, &warpledger_sdpa_problem::k,
+                             &warpledger_sdpa_problem::v, &warpledger_sdpa_problem::o}) {
+    warpledger_sdpa_problem problem = ProblemOf(50, 50);
+    problem.total_q = problem.total_kv = 0x7fffffff;
+    problem.*strides = {0, 64, int64_t{1} << 38};
+    ExpectRefused(ForwardVarlen(problem, 0, 0), WARPLEDGER_SDPA_INVALID, "the row stride of ");
+    EXPECT_THAT(warpledger_sdpa_last_error(), HasSubstr(" is 274877906944 elements, so that "));
+  }
+}
+
+// It is ignored, and so is what it would be without gaps.
+TEST_F(Calls, JudgeNoStrideOfADimensionOfSize1) {
+  const int64_t far = int64_t{1} << 38;
+  warpledger_sdpa_problem problem = ProblemOf(120, 120);
+  for (const int64_t anything : {int64_t{-3}, int64_t{0}, std::numeric_limits<int64_t>::max()}) {
+    problem.q = problem.k = problem.v = problem.o = {anything, far, 64};
+    EXPECT_EQ(Forward(problem, 0), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+    problem.q = problem.k = problem.v = problem.o = {anything, 120 * 64, 64};
+    EXPECT_EQ(Forward(problem, 0), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+  }
+  problem.heads_q = problem.heads_kv = 1;
+  problem.q = problem.k = problem.v = problem.o = {-3, 5, far};
+  EXPECT_EQ(Forward(problem, 0), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+}
+
+TEST_F(Calls, SayTheWholeSentenceWhereEachKernelHasAReason) {
+  warpledger_sdpa_problem problem = ProblemOf(50, 50);
+  problem.batch = problem.heads_q = problem.heads_kv = 1 << 20;
+  problem.total_q = problem.total_kv = 0x7fffffff;
+  ExpectRefused(ForwardVarlen(problem, 0, 0), WARPLEDGER_SDPA_UNSUPPORTED, "no kernel does ");
+  EXPECT_THAT(warpledger_sdpa_last_error(),
+              EndsWith("pipelined_varlen: not supported: the problem is beyond what it launches"));
 }
 
 // A caller of an earlier header has no scopes, and the rest of its calls.

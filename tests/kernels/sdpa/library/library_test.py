@@ -88,9 +88,9 @@ class Library(unittest.TestCase):
                                   ((0, 64, rows), f"the batch stride of {name} is 0"),
                                   ((1 << 39, 64, rows), f"the batch stride of {name} is 549755813888")):
                 self.refused(INVALID, said, problem(batch=2, **{name: Strides(*strides)}))
-        self.refused(INVALID, "the head stride of o is 64 elements, so that its rows overlap",
+        self.refused(INVALID, "the head stride of o is 64 elements, so that its rows may overlap",
                      problem(o=Strides(0, 64, 64)))
-        self.refused(INVALID, "the batch stride of o is 512 elements, so that its rows overlap",
+        self.refused(INVALID, "the batch stride of o is 512 elements, so that its rows may overlap",
                      problem(batch=2, o=Strides(512, 64, 512)))
 
     def test_refuses_packed_sequences_that_make_no_sense(self):
@@ -98,7 +98,7 @@ class Library(unittest.TestCase):
                              ((-1, 100), "total_q is -1"), ((1, 1 << 31), "total_kv is 2147483648")):
             self.refused(INVALID, said, problem(total_q=totals[0], total_kv=totals[1]))
         self.refused(INVALID, "seq_q is -1; it must be 1 or more", problem(total_q=9, total_kv=7, seq_q=-1))
-        self.refused(INVALID, "the head stride of o is 64 elements, so that its rows overlap",
+        self.refused(INVALID, "the head stride of o is 64 elements, so that its rows may overlap",
                      problem(total_q=100, total_kv=100, o=Strides(0, 64, 64)))
 
     def test_refuses_scales_that_make_no_sense(self):
