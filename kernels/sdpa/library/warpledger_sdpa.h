@@ -15,7 +15,8 @@
  * that sees no key has O = 0 and LSE = -infinity. A size above 2^20 is refused as unsupported.
  *
  * Layouts: the head_dim elements of a row are contiguous. Batches, heads and rows have strides, in
- * elements: at least head_dim, and in bytes multiples of 16 below 2^40; rows of o must not overlap.
+ * elements: at least head_dim, and in bytes multiples of 16 below 2^40. Rows of o must not overlap:
+ * each of its strides must be at least what the dimensions with smaller strides extend over.
  * Strides of 0, 0, 0 mean a contiguous tensor. The stride of a dimension of size 1 is ignored.
  * Examples:
  *   (batch, seq, heads, head_dim)            batch = seq * heads * head_dim, head = head_dim,
@@ -61,7 +62,9 @@
  *
  * No function allocates device memory or waits for the GPU, except that the first use of a kernel
  * on a device loads its code. describe() loads it too, so that forward() may be captured into a
- * graph afterwards. All functions use the current device and may be called from any thread.
+ * graph afterwards. All functions use the current device and may be called from any thread. A call
+ * may be several launches, so threads that share a stream and a workspace must not call at the same
+ * time.
  */
 
 #ifndef WARPLEDGER_KERNELS_SDPA_LIBRARY_WARPLEDGER_SDPA_H_
@@ -149,7 +152,8 @@ WARPLEDGER_SDPA_API int warpledger_sdpa_describe(const warpledger_sdpa_problem* 
  * workspace: device memory, 16-byte aligned, of at least choice.workspace_bytes. Its first
  *   choice.zeroed_bytes must be 0 before the call, and are 0 again after it. So one workspace that
  *   was set to 0 once serves all calls that follow each other; calls that may run at the same time
- *   need different workspaces. */
+ *   need different workspaces. A call may be several launches, so threads that share a stream and a
+ *   workspace must not call at the same time. */
 WARPLEDGER_SDPA_API int warpledger_sdpa_forward(const warpledger_sdpa_problem* problem,
                                                 const void* q, const void* k, const void* v,
                                                 void* o, float* lse, void* workspace,

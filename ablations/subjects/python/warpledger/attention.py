@@ -15,15 +15,17 @@ import functools
 import os
 import pathlib
 import sys
+import threading
 from typing import NamedTuple
 
-from .dtypes import (BF16, DTYPES, E4M3, FP16, INT32, SCALES, TYPESTRS, as_e4m3, check_scales, dtype_of_torch, out_dtype,
-                     scopes_of, without_gaps)
+from . import program
+from .dtypes import (BF16, DTYPES, E4M3, FP16, INT32, SCALES, TYPESTRS, as_e4m3, check_scales, dtype_of_torch,
+                     out_dtype, scopes_of, without_gaps)
 from .workspaces import AS_IT_IS, workspaces
 
 HEAD_DIMS = (64, 128, 256)
 MOST_OF_ONE_SIZE = 1 << 20
-CUDA = 2  # kDLCUDA
+CUDA, CUDA_MANAGED = 2, 13  # kDLCUDA, kDLCUDAManaged
 LEGACY = 1  # CU_STREAM_LEGACY
 _HERE = pathlib.Path(__file__).resolve().parent
 
@@ -72,13 +74,19 @@ class Plan(NamedTuple):
 # --- The library ----------------------------------------------------------------
 
 def library_path():
-    """Of the shared library; $WARPLEDGER_SDPA_LIBRARY goes first. FileNotFoundError says what to do."""
+    """Of the shared library: $WARPLEDGER_SDPA_LIBRARY where it is set. FileNotFoundError says what to do."""
+    named = os.environ.get("WARPLEDGER_SDPA_LIBRARY")
+    if named:
+        # No other library in its place: the caller would take its results for this one's. The loader looks for a name
+        # without a folder elsewhere.
+        if not pathlib.Path(named).is_file():
+            raise FileNotFoundError(f"WARPLEDGER_SDPA_LIBRARY is {named!r}, and there is no such file")
+        return str(pathlib.Path(named).absolute())
     name = "libwarpledger_sdpa.so"
-    tree = _HERE.parents[3]
-    known = [os.environ.get("WARPLEDGER_SDPA_LIBRARY"), _HERE / "program/lib" / name,
-             tree / "build-library/library" / name, tree / "build/library" / name]
+    known = [_HERE / "program/lib" / name, *(tree / build / "library" / name for tree in program.checkouts(_HERE)
+                                             for build in ("build-library", "build"))]
     for each in known:
-        if each and pathlib.Path(each).is_file():
+        if each.is_file():
             return str(each)
     raise FileNotFoundError(
         "there is no libwarpledger_sdpa.so: install the wheel where there is a CUDA toolkit "
@@ -157,7 +165,8 @@ def tensor_of(array, name, stream, of_torch=True):
         return Tensor(array.data_ptr(), tuple(array.shape), array.stride(), dtype_of_torch(torch, array.dtype),
                       array.device.index)
     if hasattr(array, "__dlpack__"):
-        if array.__dlpack_device__()[0] != CUDA:
+        kind = array.__dlpack_device__()[0]
+        if kind not in (CUDA, CUDA_MANAGED):
             raise ValueError(f"{name} is not on a GPU")
         # The stream 0 is ambiguous in this protocol; 1 is the legacy default stream. The capsule, which
         # nobody consumes, frees what it holds; the caller's array keeps the memory.
@@ -165,8 +174,10 @@ def tensor_of(array, name, stream, of_torch=True):
         it = _DLTensor.from_address(_POINTER_OF(capsule, b"dltensor"))
         shape = tuple(it.shape[:it.ndim])
         strides = tuple(it.strides[:it.ndim]) if it.strides else without_gaps(shape)
-        return Tensor((it.data or 0) + it.byte_offset, shape, strides,
-                      DTYPES.get((it.code, it.bits), -1) if it.lanes == 1 else -1, it.device_id)
+        pointer = (it.data or 0) + it.byte_offset
+        # Managed memory is no device's in this protocol: its number there is 0 on each of them.
+        device = workspaces().device_of(pointer) if kind == CUDA_MANAGED and it.data else it.device_id
+        return Tensor(pointer, shape, strides, DTYPES.get((it.code, it.bits), -1) if it.lanes == 1 else -1, device)
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is None:
         raise TypeError(f"{name} has neither __dlpack__ nor __cuda_array_interface__: {type(array).__name__}")
@@ -189,9 +200,12 @@ class _Framework:
     """The library of arrays that makes outputs, and knows its current stream."""
 
     def __init__(self, array):
-        name = type(array).__module__.partition(".")[0]
-        self.name = name if name in ("torch", "cupy") else None
-        self.module = sys.modules.get(name) if self.name else None
+        self.name = self.module = None
+        for name, kind in ("torch", "Tensor"), ("cupy", "ndarray"):
+            module = sys.modules.get(name)
+            # Not by the module of its type: subclasses are of others, and on the same streams.
+            if isinstance(array, getattr(module, kind, ())):
+                self.name, self.module = name, module
 
     def stream(self, array):
         if self.name == "torch":
@@ -209,6 +223,11 @@ class _Framework:
             with like.device:
                 return self.module.empty(shape, dtype=dtype or like.dtype)
         raise TypeError("out must be given: only arrays of PyTorch and CuPy are made here")
+
+    def empty_lse(self, shape, like):
+        if self.name is None:
+            raise TypeError("return_lse must be False: an LSE is made only for arrays of PyTorch and CuPy")
+        return self.empty(shape, like, "float32")
 
 
 # --- Calls ----------------------------------------------------------------------
@@ -231,6 +250,14 @@ def keeps_rows_outside(shape, strides, kv_rows, causal):
 def is_scale(scale):
     """Whether it is above 0 and finite as the library's float. In comparisons alone, which a compiler traces."""
     return scale is None or 2.0 ** -150 < scale < (2 - 2.0 ** -24) * 2.0 ** 127
+
+
+def scale_of(given):
+    """As a number. A tensor's value may change, while plans are kept by what they are asked for."""
+    torch = sys.modules.get("torch")
+    if isinstance(given, getattr(torch, "Tensor", ())):
+        refuse_gradients(torch, given)
+    return None if given is None else float(given)
 
 
 def check_scale(scale):
@@ -303,13 +330,21 @@ def plan_of(q, k, v, o, causal, scale, scopes=(0, 0)):
                 scopes=scopes)
 
 
+# One call may be several launches that hand results on in the workspace: a plan and the kernel, or parts and their
+# join. ctypes lets other threads run meanwhile, and threads on one stream share its workspace: their launches must
+# not lie between these.
+_enqueuing = threading.Lock()
+
+
 def launch(made, q, k, v, o, lse, workspace, stream, scales=None):
     """All but `made` are addresses. scales: those of q, k and v, in E4M3"""
-    if scales is None:
-        status = library().warpledger_sdpa_forward(made.given, q, k, v, o, lse, workspace, made.workspace_bytes, stream)
-    else:
-        status = library().warpledger_sdpa_forward_e4m3(made.given, q, k, v, *scales, o, lse, workspace,
-                                                        made.workspace_bytes, stream)
+    its = library()
+    with _enqueuing:
+        if scales is None:
+            status = its.warpledger_sdpa_forward(made.given, q, k, v, o, lse, workspace, made.workspace_bytes, stream)
+        else:
+            status = its.warpledger_sdpa_forward_e4m3(made.given, q, k, v, *scales, o, lse, workspace,
+                                                      made.workspace_bytes, stream)
     _check(status)
 
 
@@ -334,6 +369,7 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
     """
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout is {layout!r}; it must be 'bhsd' or 'bshd'")
+    scale = scale_of(scale)
     check_scale(scale)
     if dtype not in (None, "e4m3"):
         raise ValueError(f"dtype is {dtype!r}; it must be 'e4m3' or None")
@@ -360,7 +396,7 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
         out = out.swapaxes(1, 2) if layout == "bshd" else out
     o_ = _by_heads(tensor_of(out, "out", stream, of_torch), "out", layout)
     check_out(o_, q_)
-    lse = framework.empty(q_.shape[:3], q, "float32") if return_lse else None
+    lse = framework.empty_lse(q_.shape[:3], q) if return_lse else None
     with workspaces().device(q_.device):
         made = plan_of(q_, k_, v_, o_, bool(causal), scale, scopes)
         workspace, _kept = _workspace(framework, made, q, q_.device, stream)
@@ -439,6 +475,7 @@ def sdpa_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
     max_seqlen_q, max_seqlen_k: the largest lengths, or about: no kernel reads them so far
     Returns out as q, or (out, lse) with lse (heads, total_q) float32. Rows of no sequence are not written.
     """
+    scale = scale_of(scale)
     check_scale(scale)
     framework = _Framework(q)
     stream = framework.stream(q)
@@ -452,7 +489,7 @@ def sdpa_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
     out = framework.empty((q_.shape[2], q_.shape[1], q_.shape[3]), q) if out is None else out
     o_ = packed_by_heads(tensor_of(out, "out", stream, of_torch), "out")
     check_out(o_, q_)
-    lse = framework.empty((q_.shape[1], q_.shape[2]), q, "float32") if return_lse else None
+    lse = framework.empty_lse((q_.shape[1], q_.shape[2]), q) if return_lse else None
     with workspaces().device(q_.device):
         made = plan_of_packed(q_, k_, v_, o_, cu_q.shape[0] - 1, (int(max_seqlen_q), int(max_seqlen_k)), bool(causal),
                               scale)
@@ -472,6 +509,8 @@ def packed_by_heads(tensor, name):
 
 def plan_of_packed(q, k, v, o, batch, longest, causal, scale):
     """Of packed tensors by heads; on the current device."""
+    if not q.shape[2] or not k.shape[2]:  # by 0 rows the library knows what is not packed
+        raise ValueError("packed q, k and v must have rows")
     # No kernel reads the largest lengths; what 32 bits don't hold would become another number.
     rows, kv_rows = (min(max(each, 1), MOST_OF_ONE_SIZE) for each in longest)
     shape = (batch, q.shape[1], rows, q.shape[3])
@@ -481,8 +520,11 @@ def plan_of_packed(q, k, v, o, batch, longest, causal, scale):
 
 def launch_packed(made, q, k, v, o, lse, cu_seqlens_q, cu_seqlens_k, workspace, stream):
     """All but `made` are addresses."""
-    _check(library().warpledger_sdpa_forward_varlen(made.given, q, k, v, o, lse, cu_seqlens_q, cu_seqlens_k, workspace,
-                                                    made.workspace_bytes, stream))
+    its = library()
+    with _enqueuing:
+        status = its.warpledger_sdpa_forward_varlen(made.given, q, k, v, o, lse, cu_seqlens_q, cu_seqlens_k, workspace,
+                                                    made.workspace_bytes, stream)
+    _check(status)
 
 
 def _workspace(framework, made, q, device, stream):

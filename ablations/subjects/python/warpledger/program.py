@@ -13,11 +13,15 @@ import sys
 _HERE = pathlib.Path(__file__).resolve().parent
 
 
+def checkouts(package):
+    """The checkout around a package's folder; none where that is too near the root, as /app/warpledger is."""
+    return list(package.parents)[3:4]
+
+
 def path():
     """Of the program; $WARPLEDGER_PROGRAM goes first. FileNotFoundError says what to do."""
-    tree = _HERE.parents[3]
     known = [os.environ.get("WARPLEDGER_PROGRAM"), _HERE / "program/bin/warpledger",
-             tree / "build/bin/warpledger", tree / "build-replay/bin/warpledger"]
+             *(tree / build / "bin/warpledger" for tree in checkouts(_HERE) for build in ("build", "build-replay"))]
     for each in known:
         if each and os.access(each, os.X_OK):
             return str(each)
@@ -28,7 +32,7 @@ def path():
 @functools.cache
 def module(relative):
     """A Python file of the program's, as a module."""
-    for root in (_HERE / "program/share/warpledger", _HERE.parents[3]):
+    for root in (_HERE / "program/share/warpledger", *checkouts(_HERE)):
         file = root / relative
         if file.is_file():
             spec = importlib.util.spec_from_file_location(f"warpledger_{file.stem}", file)

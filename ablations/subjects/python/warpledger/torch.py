@@ -12,6 +12,7 @@ backward: what needs a gradient is PyTorch's too.
 """
 
 import functools
+import sys
 from typing import NamedTuple
 
 import torch
@@ -220,6 +221,8 @@ for _name, _kernel in {"sdpa": _sdpa_cuda, "sdpa_lse": _sdpa_lse_cuda, "sdpa_var
 
 def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, q_scale=None, k_scale=None, v_scale=None):
     """As warpledger.sdpa of (batch, heads, seq, head_dim), as an operator."""
+    if isinstance(scale, torch.Tensor):
+        scale = attention.scale_of(scale)  # the operator would leave out its gradient
     if attention.check_scales(q_scale, k_scale, v_scale):
         operator = torch.ops.warpledger.sdpa_e4m3_lse if return_lse else torch.ops.warpledger.sdpa_e4m3
         return operator.default(q, k, v, q_scale, k_scale, v_scale, causal, scale)
@@ -258,11 +261,34 @@ def _is_followed(given):
     return forward_ad._current_level >= 0 and forward_ad.unpack_dual(given).tangent is not None
 
 
+def _is_distributed(given):
+    """Whether it is a DTensor: there is none before its module is loaded, which takes a second."""
+    return isinstance(given, getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", ()))
+
+
+def _why_not_now(query, key, value, scale):
+    """As why_not(), of all that _known_why_not() can't keep: of states, and of tensors without one shape or address."""
+    given = query, key, value
+    # Strides of nested tensors are an error.
+    if any(each.is_nested for each in given):
+        return "a tensor is nested"
+    # A compiler traces what each process does with its part.
+    if not torch.compiler.is_compiling() and any(map(_is_distributed, given)):
+        return "a tensor is distributed"
+    if torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda") != query.dtype:
+        return "autocast asks for another dtype"
+    # PyTorch's own reads its value, and refuses a gradient.
+    return "scale is a tensor" if isinstance(scale, torch.Tensor) else ""
+
+
 def why_not(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     """Why a call is PyTorch's: a clause; "" where it is the library's."""
     given = query, key, value
     if attn_mask is not None or dropout_p != 0:
         return "there is a mask or dropout"
+    now = _why_not_now(query, key, value, scale)
+    if now:
+        return now
     if torch.is_grad_enabled() and any(each.requires_grad for each in given):
         return "a gradient is asked for"
     # A compiler would have to look into these; what it traces is refused by the operator.
@@ -317,7 +343,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if attn_mask is not None or dropout_p != 0 or torch.compiler.is_compiling() or _is_transformed():
         why = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     else:
-        why = _known_why_not(query, key, value, is_causal, scale, enable_gqa)
+        why = (_why_not_now(query, key, value, scale) or
+               _known_why_not(query, key, value, is_causal, scale, enable_gqa))
     if why:
         return _own(query, key, value, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale,
                     enable_gqa=enable_gqa)

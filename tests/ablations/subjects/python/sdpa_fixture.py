@@ -128,6 +128,7 @@ class OfCupy(Exported):
 
 
 class FakeCupy(types.ModuleType):
+    ndarray = OfCupy
     current = 0  # device
     made = []  # on which devices
 

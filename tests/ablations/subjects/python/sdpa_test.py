@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import types
 import unittest
 from unittest import mock
@@ -19,7 +20,7 @@ from sdpa_fixture import TORCH, Driver, Exported, FakeCupy, OfCupy, Stands, With
     WithOperatorsOnACpu
 
 import warpledger
-from warpledger import attention
+from warpledger import attention, program
 from warpledger.attention import Choice, Problem, Tensor
 
 
@@ -50,6 +51,11 @@ class Arrays(WithoutADriver):
         self.assertEqual(array.streams, [1])  # the legacy default stream's name there
         with self.assertRaisesRegex(ValueError, "q is not on a GPU"):
             attention.tensor_of(Exported((1,), device=1), "q", 0)
+
+    def test_of_managed_memory_are_on_the_gpu_that_the_driver_says(self):
+        self.driver.devices[4096 + 32] = 2
+        self.assertEqual(attention.tensor_of(Exported((5, 64), device=13, offset=32), "q", 0).device, 2)
+        self.assertEqual(attention.tensor_of(Exported((5, 64), offset=32), "q", 0).device, 3)
 
     def test_are_read_by_cuda_array_interface(self):
         self.assertEqual(attention.tensor_of(Stands((2, 3, 5, 64), (1920, 128, 384, 2)), "q", 0),
@@ -93,6 +99,33 @@ class Cupy(WithoutAGpu):
         self.assertEqual((q.streams, of_torch.streams), ([103], [103, 103]))
         self.assertEqual(self.library.streams, [103])
 
+    def test_is_known_by_its_subclasses_too(self):
+        class OfAProgram(OfCupy):
+            __module__ = "program"
+
+        q = OfAProgram((2, 8, 5, 64), code=2)
+        with mock.patch.dict(sys.modules, {"cupy": FakeCupy("cupy")}):
+            warpledger.sdpa(q, q, q)
+        self.assertEqual(self.library.streams, [103])
+
+
+class Frameworks(unittest.TestCase):
+    def test_of_pytorch_is_known_by_subclasses_of_its_tensors(self):
+        class OfTorch:
+            device = 1
+
+        class Parameter(OfTorch):
+            __module__ = "program"
+
+        cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=70 + device))
+        with mock.patch.dict(sys.modules, {"torch": types.SimpleNamespace(Tensor=OfTorch, cuda=cuda)}):
+            for array in OfTorch(), Parameter():
+                framework = attention._Framework(array)
+                self.assertEqual((framework.name, framework.stream(array)), ("torch", 71))
+            self.assertIsNone(attention._Framework(Stands((1,))).name)
+        with mock.patch.dict(sys.modules, {"torch": None}):
+            self.assertIsNone(attention._Framework(OfTorch()).name)
+
 
 class Refusals(WithoutADriver):
     def refused(self, said, q=None, k=None, v=None, kind=ValueError, **options):
@@ -115,6 +148,8 @@ class Refusals(WithoutADriver):
         self.refused("q must lie side by side: its last stride is 5", q=Stands((2, 8, 5, 64), (5120, 640, 2, 10)))
         self.refused("out must be given", kind=TypeError)
         self.refused("out must be as q", out=Stands((2, 8, 6, 64)))
+        self.refused("an LSE is made only for arrays of PyTorch and CuPy", kind=TypeError, return_lse=True,
+                     out=Stands((2, 8, 5, 64)))
         # (batch, seq, heads, head_dim)
         self.refused("k has batch 3", k=Stands((3, 7, 2, 64)), layout="bshd")
 
@@ -132,12 +167,49 @@ class Refusals(WithoutADriver):
                      "max_seqlen_k": 5} | change
             with self.assertRaisesRegex(ValueError, said):
                 warpledger.sdpa_varlen(**given)
+        with self.assertRaisesRegex(TypeError, "an LSE is made only for arrays of PyTorch and CuPy"):
+            warpledger.sdpa_varlen(q, q, q, cu, cu, 5, 5, out=q, return_lse=True)
+
+    def test_packed_sequences_without_rows_before_a_library_is_looked_for(self):
+        some, none, cu = Stands((9, 8, 64)), Stands((0, 8, 64)), Stands((3,), kind="<i4")
+        for q, k in (none, none), (none, some), (some, none):
+            with self.assertRaisesRegex(ValueError, "^packed q, k and v must have rows$"):
+                warpledger.sdpa_varlen(q, k, k, cu, cu, 5, 5, out=q)
 
     def test_says_where_the_library_may_be(self):
-        with mock.patch.dict(os.environ, {"WARPLEDGER_SDPA_LIBRARY": "/nowhere.so"}), \
-                mock.patch.object(attention, "_HERE", pathlib.Path("/a/b/c/d/e")), \
-                self.assertRaisesRegex(FileNotFoundError, "name it in WARPLEDGER_SDPA_LIBRARY"):
-            attention.library_path()
+        # The second is too near the root for a checkout around it.
+        for here in "/a/b/c/d/e", "/app/warpledger":
+            with mock.patch.dict(os.environ, {"WARPLEDGER_SDPA_LIBRARY": ""}), \
+                    mock.patch.object(attention, "_HERE", pathlib.Path(here)), \
+                    self.assertRaisesRegex(FileNotFoundError, "name it in WARPLEDGER_SDPA_LIBRARY"):
+                attention.library_path()
+
+    def test_takes_no_other_library_than_the_one_that_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            here = pathlib.Path(folder)
+            brought, named = here / "program/lib/libwarpledger_sdpa.so", here / "named.so"
+            brought.parent.mkdir(parents=True)
+            brought.touch()
+            with mock.patch.dict(os.environ, {"WARPLEDGER_SDPA_LIBRARY": ""}) as environment, \
+                    mock.patch.object(attention, "_HERE", here):
+                self.assertEqual(attention.library_path(), str(brought))
+                environment["WARPLEDGER_SDPA_LIBRARY"] = str(named)
+                with self.assertRaisesRegex(FileNotFoundError, "^WARPLEDGER_SDPA_LIBRARY is '.*named.so'"):
+                    attention.library_path()
+                named.touch()
+                self.assertEqual(attention.library_path(), str(named))
+                environment["WARPLEDGER_SDPA_LIBRARY"] = os.path.relpath(named)
+                self.assertTrue(os.path.isabs(attention.library_path()))
+                self.assertTrue(os.path.samefile(attention.library_path(), named))
+
+    def test_looks_for_the_program_where_no_checkout_can_be(self):
+        with mock.patch.dict(os.environ, {"WARPLEDGER_PROGRAM": ""}), \
+                mock.patch.object(program, "_HERE", pathlib.Path("/app/warpledger")):
+            with self.assertRaisesRegex(FileNotFoundError, "there is no program `warpledger`"):
+                program.path()
+            with self.assertRaisesRegex(FileNotFoundError, "neither in the package nor in a checkout"):
+                program.module("nowhere.py")
+        self.assertEqual(program.checkouts(PACKAGE / "warpledger"), [ROOT])
 
 
 class Expanded(WithoutAGpu):
@@ -164,6 +236,85 @@ class Expanded(WithoutAGpu):
         one = Stands((1, 1, 1, 64), self.ROW)
         warpledger.sdpa(one, one, one, out=one)
         self.assertEqual(len(self.library.problems), 1)
+
+
+class Threads(WithoutAGpu):
+    def test_of_one_stream_call_in_turn(self):
+        """A call may be several launches, which share a workspace."""
+        calls = []
+
+        def slow(*_):
+            calls.append("begin")
+            time.sleep(0.01)  # lets other threads run, as ctypes does
+            calls.append("end")
+            return 0
+
+        for name in "forward", "forward_varlen", "forward_e4m3":
+            setattr(self.library, f"warpledger_sdpa_{name}", slow)
+        made = types.SimpleNamespace(given=[None], workspace_bytes=4096)
+        threads = []
+        for _ in range(4):
+            threads += [threading.Thread(target=attention.launch, args=(made, *[0] * 7)),
+                        threading.Thread(target=attention.launch, args=(made, *[0] * 7, [0] * 3)),
+                        threading.Thread(target=attention.launch_packed, args=(made, *[0] * 9))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(calls, ["begin", "end"] * 12)
+
+    def test_go_on_after_a_refused_call(self):
+        given = Stands((2, 8, 64, 64))
+        self.library.warpledger_sdpa_last_error = lambda: b"the stand-in refuses"
+        with mock.patch.object(self.library, "warpledger_sdpa_forward", lambda *_: 1), \
+                self.assertRaisesRegex(ValueError, "the stand-in refuses"):
+            warpledger.sdpa(given, given, given, out=given)
+        warpledger.sdpa(given, given, given, out=given)
+        self.assertEqual(len(self.library.problems), 1)
+
+
+class ScaleTensors(WithoutAGpu):
+    class OfOne:
+        """A tensor of one element: it is compared by value, and hashed by identity."""
+        requires_grad = False
+
+        def __init__(self, value):
+            self.value = value
+
+        def __float__(self):
+            return self.value
+
+        def __lt__(self, other):
+            return self.value < other
+
+        def __gt__(self, other):
+            return self.value > other
+
+    def calls(self):
+        whole, packed, cu = Stands((2, 8, 64, 64)), Stands((64, 8, 64)), Stands((3,), kind="<i4")
+        return (lambda scale: warpledger.sdpa(whole, whole, whole, out=whole, scale=scale),
+                lambda scale: warpledger.sdpa_varlen(packed, packed, packed, cu, cu, 40, 40, out=packed, scale=scale))
+
+    def test_are_read_in_each_call(self):
+        for call in self.calls():
+            scale = self.OfOne(0.25)
+            for value in 0.25, 0.5:
+                scale.value = value
+                call(scale)
+                self.assertEqual(self.library.problems[-1].softmax_scale, value)
+
+    def test_that_ask_for_a_gradient_are_refused(self):
+        torch = types.SimpleNamespace(
+            Tensor=self.OfOne, is_grad_enabled=lambda: True,
+            autograd=types.SimpleNamespace(forward_ad=types.SimpleNamespace(_current_level=-1)))
+        for call in self.calls():
+            scale = self.OfOne(0.25)
+            with mock.patch.dict(sys.modules, {"torch": torch}):
+                call(scale)
+                scale.requires_grad = True
+                with self.assertRaisesRegex(RuntimeError, "requires a gradient, and there is no backward"):
+                    call(scale)
+        self.assertEqual(len(self.library.problems), 2)
 
 
 class WorkMemory(unittest.TestCase):
@@ -370,6 +521,47 @@ class OperatorOnACpu(WithOperatorsOnACpu):
             self.assertEqual(asked.call_count, 1)
             self.torch.vmap(lambda q: self.ours.scaled_dot_product_attention(q, plain, plain))(plain[None])
             self.assertEqual(asked.call_count, 2)
+
+
+    def test_is_pytorchs_where_a_state_or_a_kind_of_tensor_asks_for_it(self):
+        """Also where a call of the same shapes, dtypes and strides was the library's before."""
+        torch, ours = self.torch, self.ours
+        plain, asked = self.halves(1, 2, 8, 64), []
+        why_not = ours.why_not
+        self.replace(ours, "why_not", lambda *_: "")
+        self.replace(ours, "_own", lambda query, *_, **options: asked.append(query))
+
+        def whose(query, **options):
+            asked.clear()
+            ours.scaled_dot_product_attention(query, plain, plain, **options)
+            return "PyTorch's" if asked else "the library's"
+
+        class Parts(torch.Tensor):
+            pass
+
+        self.assertEqual(whose(plain), "the library's")
+        for dtype, whose_then in (torch.bfloat16, "PyTorch's"), (torch.float16, "the library's"):
+            with mock.patch.object(torch, "is_autocast_enabled", lambda kind: kind == "cuda"), \
+                    mock.patch.object(torch, "get_autocast_dtype", lambda kind, dtype=dtype: dtype):
+                self.assertEqual(whose(plain), whose_then)
+                self.assertEqual("autocast asks for another dtype" == why_not(plain, plain, plain),
+                                 whose_then == "PyTorch's")
+        with mock.patch.dict(sys.modules, {"torch.distributed.tensor": types.SimpleNamespace(DTensor=Parts)}):
+            self.assertEqual(whose(plain.as_subclass(Parts)), "PyTorch's")
+            self.assertIn("distributed", why_not(plain, plain.as_subclass(Parts), plain))
+        nested = torch.nested.nested_tensor([plain[0], plain[0, :, :5]])
+        self.assertEqual(whose(nested), "PyTorch's")
+        self.assertIn("nested", why_not(plain, plain, nested))
+        self.assertEqual(whose(plain, scale=torch.tensor(0.5)), "PyTorch's")
+        self.assertIn("scale", why_not(plain, plain, plain, scale=torch.tensor(0.5)))
+
+    def test_refuses_a_scale_that_asks_for_a_gradient(self):
+        plain = self.halves(1, 2, 8, 64)
+        scale = self.torch.tensor(0.5, requires_grad=True)
+        with self.assertRaisesRegex(RuntimeError, "requires a gradient, and there is no backward"):
+            self.ours.sdpa(plain, plain, plain, scale=scale)
+        self.ours.sdpa(plain, plain, plain, scale=scale.detach())
+        self.assertEqual(self.library.problems[-1].softmax_scale, 0.5)
 
 
 @unittest.skipUnless(TORCH, "no PyTorch")
