@@ -17,7 +17,7 @@ enum MmaNamedBarrier {
   kGroupBarrier = 1,     // a group of warps, its number further on
 };
 
-// mbarriers of the specialised pipeline, in forms that sm_80 has.
+// mbarriers of the specialised pipeline.
 struct ProducerBarriers {
   uint32_t base;
   int stages;
@@ -33,25 +33,6 @@ struct ProducerBarriers {
       ptx::MbarrierInit(VFull(slot), producer_threads);
       ptx::MbarrierInit(Empty(slot), consumer_threads);
     }
-  }
-  __device__ static void Arrive(uint32_t barrier) {
-    asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}\n" ::"r"(barrier)
-                 : "memory");
-  }
-  // Arrives once the copies that this thread has started are done.
-  __device__ static void ArriveOnCopies(uint32_t barrier) {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];\n" ::"r"(barrier) : "memory");
-  }
-  __device__ static void Wait(uint32_t barrier, uint32_t parity) {
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "wait:\n"
-        "mbarrier.test_wait.parity.shared.b64 done, [%0], %1;\n"
-        "@!done bra wait;\n"
-        "}\n" ::"r"(barrier),
-        "r"(parity)
-        : "memory");
   }
 };
 

@@ -59,6 +59,49 @@ __device__ inline uint32_t LoadSharedHalf(uint32_t address) {
   asm volatile("ld.shared.u16 %0, [%1];\n" : "=h"(bits) : "r"(address) : "memory");
   return bits;
 }
+__device__ inline void StoreSharedHalf(uint32_t address, uint16_t bits) {
+  asm volatile("st.shared.u16 [%0], %1;\n" ::"r"(address), "h"(bits) : "memory");
+}
+// Two pairs that lie side by side.
+__device__ inline void LoadSharedPairs(uint32_t& first, uint32_t& second, uint32_t address) {
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];\n"
+               : "=r"(first), "=r"(second)
+               : "r"(address)
+               : "memory");
+}
+
+// Four E4M3, the first in the lowest byte, to fp16 (sm_89).
+__device__ inline void E4m3ToHalves(uint32_t codes, uint32_t& first, uint32_t& second) {
+  asm("{\n"
+      ".reg .b16 low, high;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "cvt.rn.f16x2.e4m3x2 %0, low;\n"
+      "cvt.rn.f16x2.e4m3x2 %1, high;\n"
+      "}\n"
+      : "=r"(first), "=r"(second)
+      : "r"(codes));
+}
+
+// --- mbarriers in forms that sm_80 has ---
+__device__ inline void ArriveAtBarrier(uint32_t barrier) {
+  asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}\n" ::"r"(barrier)
+               : "memory");
+}
+// Arrives once the copies that this thread has started are done.
+__device__ inline void ArriveOnCopies(uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];\n" ::"r"(barrier) : "memory");
+}
+__device__ inline void WaitAtBarrier(uint32_t barrier, uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "wait:\n"
+      "mbarrier.test_wait.parity.shared.b64 done, [%0], %1;\n"
+      "@!done bra wait;\n"
+      "}\n" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
 
 }  // namespace warpledger::sdpa
 

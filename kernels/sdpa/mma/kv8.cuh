@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/sdpa/mma/fragment.cuh"
+#include "kernels/sdpa/mma/instructions.cuh"
 #include "kernels/sdpa/mma/kv8.h"
 #include "kernels/sdpa/mma/shape.h"
 
@@ -45,14 +46,8 @@ class PermutedQueryAddress {
     const uint32_t upper = tile + MovedInRow(kLayout, lane_offset_, QueryByte(0, depth)) +
                            row * RowBytes(kLayout, kHeadDim);
     const uint32_t lower = upper + 8 * RowBytes(kLayout, kHeadDim);
-    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];\n"
-                 : "=r"(a[0]), "=r"(a[2])
-                 : "r"(upper)
-                 : "memory");
-    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];\n"
-                 : "=r"(a[1]), "=r"(a[3])
-                 : "r"(lower)
-                 : "memory");
+    LoadSharedPairs(a[0], a[2], upper);
+    LoadSharedPairs(a[1], a[3], lower);
   }
 
  private:
@@ -71,7 +66,7 @@ class KvWiden {
     if constexpr (kKv == MmaKv::kUint8Table) {
       for (int code = threadIdx.x; code < 256; code += threads) {
         const uint16_t bits = __half_as_ushort(__int2half_rn(code - 128));
-        asm volatile("st.shared.u16 [%0], %1;\n" ::"r"(table + code * 2), "h"(bits) : "memory");
+        StoreSharedHalf(table + code * 2, bits);
       }
     }
   }
@@ -110,14 +105,7 @@ class KvWiden {
       second = E4m3PairBits(word, UpperHalves(kC, kD));
 #else
       if constexpr (kB != 1) word = BytePermute(word, 0, kA | kB << 4 | kC << 8 | kD << 12);
-      asm("{\n"
-          ".reg .b16 low, high;\n"
-          "mov.b32 {low, high}, %2;\n"
-          "cvt.rn.f16x2.e4m3x2 %0, low;\n"
-          "cvt.rn.f16x2.e4m3x2 %1, high;\n"
-          "}\n"
-          : "=r"(first), "=r"(second)
-          : "r"(word));
+      E4m3ToHalves(word, first, second);
 #endif
     }
   }

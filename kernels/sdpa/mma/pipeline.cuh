@@ -14,6 +14,7 @@
 #include "kernels/common/ptx.cuh"
 #include "kernels/common/tma.cuh"
 #include "kernels/sdpa/mma/barriers.cuh"
+#include "kernels/sdpa/mma/instructions.cuh"
 #include "kernels/sdpa/mma/projection/fused_projection.cuh"
 #include "kernels/sdpa/mma/schedule.cuh"
 #include "kernels/sdpa/mma/shape.h"
@@ -169,7 +170,7 @@ class MmaPipeline {
   __device__ int AcquireK(int i) const {
     if constexpr (kShape.producer_warps > 0) {
       const int slot = i % kShape.stages;
-      ProducerBarriers::Wait(Barriers().KFull(slot), i / kShape.stages & 1);
+      WaitAtBarrier(Barriers().KFull(slot), i / kShape.stages & 1);
       return slot;
     } else if constexpr (kShape.bulk_copy) {
       const int slot = i % kShape.stages;
@@ -201,7 +202,7 @@ class MmaPipeline {
   // Its V too. The first tile's comes apart from its K; later ones came with it.
   __device__ void AcquireV(int i) const {
     if constexpr (kShape.producer_warps > 0) {
-      ProducerBarriers::Wait(Barriers().VFull(i % kShape.stages), i / kShape.stages & 1);
+      WaitAtBarrier(Barriers().VFull(i % kShape.stages), i / kShape.stages & 1);
     } else if constexpr (kShape.bulk_copy) {
       ptx::MbarrierWait(BulkFull(1, i % kShape.stages), i / kShape.stages & 1);
     } else if constexpr (kRing) {
@@ -216,7 +217,7 @@ class MmaPipeline {
   // but compute-sanitizer's racecheck can't follow it.
   __device__ void Release(int i) const {
     if constexpr (kShape.producer_warps > 0) {
-      ProducerBarriers::Arrive(Barriers().Empty(i % kShape.stages));
+      ArriveAtBarrier(Barriers().Empty(i % kShape.stages));
     } else if constexpr (kShape.bulk_copy) {
       SyncGroup();
       FetchRows(i + kShape.stages, i % kShape.stages);
@@ -240,12 +241,12 @@ class MmaPipeline {
     for (int i = 0; i < tiles_.count; ++i) {
       const int slot = i % kShape.stages;
       if (i >= kShape.stages) {
-        ProducerBarriers::Wait(Barriers().Empty(slot), (i / kShape.stages - 1) & 1);
+        WaitAtBarrier(Barriers().Empty(slot), (i / kShape.stages - 1) & 1);
       }
       CopyKvTile<kShape, kThreads, true>(K(slot), work_.k, p_, thread, tiles_[i]);
-      ProducerBarriers::ArriveOnCopies(Barriers().KFull(slot));
+      ArriveOnCopies(Barriers().KFull(slot));
       CopyKvTile<kShape, kThreads, true>(V(slot), work_.v, p_, thread, tiles_[i]);
-      ProducerBarriers::ArriveOnCopies(Barriers().VFull(slot));
+      ArriveOnCopies(Barriers().VFull(slot));
     }
     // No thread may leave with copies under way.
     ptx::CpAsyncCommit();

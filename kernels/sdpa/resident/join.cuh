@@ -96,8 +96,7 @@ class ResidentJoin {
   static_assert(kShare % 4 == 0 && kPieces % 4 == 0, "shares move in pieces of 16 bytes");
 
   __device__ static float Inverse(float sum) {
-    float inverse;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(sum));
+    const float inverse = ReciprocalApprox(sum);
     return sum > 0.0f ? inverse : 0.0f;
   }
 

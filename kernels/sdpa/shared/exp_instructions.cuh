@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PTX of the softmax's exponentials, a function per instruction.
+// The PTX of the softmax, a function per instruction.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_SHARED_EXP_INSTRUCTIONS_CUH_
 #define WARPLEDGER_KERNELS_SDPA_SHARED_EXP_INSTRUCTIONS_CUH_
@@ -12,6 +12,13 @@ namespace warpledger::sdpa {
 __device__ inline float Exp2Approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// MUFU.RCP; a subnormal's is infinite.
+__device__ inline float ReciprocalApprox(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 

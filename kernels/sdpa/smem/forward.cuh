@@ -96,12 +96,11 @@ __device__ void ComputeTile(const ForwardParams& params, unsigned char* smem, in
   StoreLse<kConfig>(softmax, work);
 }
 
-// The kernel's body, for CTAs of Threads(kConfig) threads with SmemBytes(kConfig) of
-// dynamic shared memory: query_tiles * heads_q * batch of them or, persistent, any
-// number.
+// The kernel's body, for CTAs of Threads(kConfig) threads: query_tiles * heads_q * batch of
+// them or, persistent, any number.
+//   smem: SmemBytes(kConfig) of shared memory, 32-byte aligned
 template <Config kConfig>
-__device__ void SdpaForward(const ForwardParams& params) {
-  extern __shared__ __align__(32) unsigned char smem[];
+__device__ void SdpaForward(const ForwardParams& params, unsigned char* smem) {
   if constexpr (kConfig.persistent > 0) {
     WorkQueue<kConfig> queue(params, reinterpret_cast<int*>(smem + MakeSmemLayout(kConfig).queue));
     for (int index = queue.First(); index >= 0; index = queue.Next()) {

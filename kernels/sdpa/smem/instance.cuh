@@ -16,7 +16,8 @@
   __global__ void __launch_bounds__(smem::Threads(symbol##_config),      \
                                     smem::MinCtasPerSm(symbol##_config)) \
       symbol(const __grid_constant__ ForwardParams params) {             \
-    smem::SdpaForward<symbol##_config>(params);                          \
+    extern __shared__ __align__(32) unsigned char smem_bytes[];          \
+    smem::SdpaForward<symbol##_config>(params, smem_bytes);              \
   }
 
 #endif  // WARPLEDGER_KERNELS_SDPA_SMEM_INSTANCE_CUH_
