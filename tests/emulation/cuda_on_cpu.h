@@ -9,7 +9,8 @@
 // that not all threads reach (a deadlock ends the program), accesses outside of shared
 // memory, misaligned ones. Two orders of fibers and two moments at which asynchronous
 // copies land bring races to light. What it can't: the memory model, the two proxies,
-// registers, time.
+// registers, time. A product of a warpgroup takes A's registers when it is started, so that writes
+// to them while it is in flight go unseen.
 //
 //   emulation::RunCtas({.ctas = 4, .threads = 128, .smem_bytes = 4096}, [&] { Kernel(p); });
 
@@ -22,6 +23,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -35,13 +37,14 @@
 
 namespace warpledger::emulation {
 
-// When an asynchronous copy writes: as soon as it is issued, or not before its group is
-// waited for. Until then the place holds NaN.
+// When an asynchronous copy or product writes: as soon as it is issued, or not before its group is
+// waited for. Until then the place holds NaN. A copy or product that is late reads as late.
 enum class CopiesLand { kEarly, kLate };
 
 struct Launch {
   unsigned ctas = 1;
   unsigned grid_x = 0;   // CTAs in x; 0: all of them
+  unsigned grid_y = 0;   // and in y; 0: as many as are left
   unsigned cluster = 1;  // CTAs that run side by side
   int threads = 32;
   size_t smem_bytes = 0;
@@ -52,6 +55,8 @@ struct Launch {
 struct Barrier {
   int arrived = 0;
   unsigned phase = 0;
+  bool any = false;    // of this phase's votes, those so far
+  bool voted = false;  // of the phase before
 };
 
 struct Copy {
@@ -60,12 +65,23 @@ struct Copy {
   bool valid;
 };
 
-// Bytes that TMA moves, completed on the mbarrier at `barrier`.
-struct BulkCopy {
-  uint32_t barrier;
+// Bytes that lie together; from nowhere: zeros.
+struct Piece {
   void* to;
   const void* from;
   uint32_t bytes;
+};
+// What TMA moves into a CTA's shared memory, completed on its mbarrier at `barrier`.
+struct BulkCopy {
+  uint32_t barrier;
+  std::vector<Piece> pieces;
+};
+
+// A matrix product of a warpgroup in flight, one thread's part of it.
+struct Product {
+  float* sums;
+  int count;
+  std::function<void(float*)> add;  // to the sums as they were
 };
 
 // An mbarrier; its place in shared memory is not touched.
@@ -89,6 +105,7 @@ struct Cta {
   std::map<uint32_t, Mbarrier> mbarriers;
   std::vector<BulkCopy> bulk_copies;  // that have not landed
   std::vector<Warp> warps;
+  std::vector<struct Fiber*> threads;
 };
 
 // Where a fiber or the scheduler goes on: of __builtin_setjmp().
@@ -107,6 +124,17 @@ struct Fiber {
   bool done = false;
   std::vector<Copy> open;
   std::deque<std::vector<Copy>> groups;
+  std::vector<Piece> open_stores;  // of TMA, from shared memory
+  std::deque<std::vector<Piece>> stores;
+  std::vector<Product> open_products;
+  std::deque<std::vector<Product>> products;
+  std::map<float*, std::vector<float>> sums;  // of products in flight, as they are so far
+  int64_t product_groups = 0;                 // that were ever closed
+  unsigned cluster_phase = 0;                 // that the thread arrived in
+};
+
+struct alignas(16) Registers {
+  uint32_t words[4];
 };
 
 struct World {
@@ -114,7 +142,9 @@ struct World {
   std::function<void()> body;
   std::vector<std::unique_ptr<Cta>> ctas;
   std::vector<std::unique_ptr<Fiber>> fibers;
+  int running = 0;  // threads
   Barrier cluster_barrier;
+  std::deque<Registers> kept;  // what registers held that are on their way
   Place scheduler;
   int64_t progress = 0;
 };
@@ -147,14 +177,17 @@ WARPLEDGER_NOINLINE inline void TakeTurn() {
   setcontext(&current->context);
 }
 
+inline void ArriveAndGoOn(Barrier& barrier, int threads) {
+  if (++barrier.arrived < threads) return;
+  barrier.arrived = 0;
+  barrier.voted = barrier.any;
+  barrier.any = false;
+  ++barrier.phase;
+  ++world->progress;
+}
 inline void Arrive(Barrier& barrier, int threads) {
   const unsigned phase = barrier.phase;
-  if (++barrier.arrived == threads) {
-    barrier.arrived = 0;
-    ++barrier.phase;
-    ++world->progress;
-    return;
-  }
+  ArriveAndGoOn(barrier, threads);
   while (barrier.phase == phase) Yield();
 }
 
@@ -174,12 +207,15 @@ std::array<T, 32> Exchange(const T& mine) {
 // Addresses in the shared window start behind 0, which is none.
 inline constexpr uint32_t kWindow = 256;
 
-inline unsigned char* Smem(uint32_t address, size_t bytes) {
+inline unsigned char* Smem(const Cta& cta, uint32_t address, size_t bytes) {
   if (address < kWindow || address - kWindow + bytes > world->launch.smem_bytes) {
     Die("an access outside of shared memory");
   }
   if (address % bytes != 0) Die("a misaligned access to shared memory");
-  return current->cta->smem + (address - kWindow);
+  return cta.smem + (address - kWindow);
+}
+inline unsigned char* Smem(uint32_t address, size_t bytes) {
+  return Smem(*current->cta, address, bytes);
 }
 
 inline void Perform(const Copy& copy) {
@@ -220,42 +256,163 @@ inline void CompletePhase(Mbarrier& barrier) {
   ++barrier.phase;
   ++world->progress;
 }
-inline void Perform(const BulkCopy& copy) {
-  std::memcpy(copy.to, copy.from, copy.bytes);
-  Mbarrier& barrier = current->cta->mbarriers[copy.barrier];
-  barrier.bytes -= copy.bytes;
+//   bytes: that copies are to complete besides
+inline void Arrive(Mbarrier& barrier, uint32_t bytes = 0) {
+  if (barrier.pending == 0) Die("an arrival too many at an mbarrier");
+  --barrier.pending;
+  barrier.bytes += bytes;
   CompletePhase(barrier);
 }
-inline void CopyBulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
-  if (reinterpret_cast<uintptr_t>(from) % 16 != 0) Die("a misaligned source of a copy");
-  if (to % 16 != 0 || bytes % 16 != 0) Die("a misaligned bulk copy");
-  if (MbarrierAt(barrier).arrivals == 0) Die("an mbarrier that nobody initialised");
-  Smem(to + bytes - 16, 16);
-  const BulkCopy copy = {barrier, Smem(to, 16), from, bytes};
-  if (world->launch.copies == CopiesLand::kEarly) {
-    Perform(copy);
-  } else {
-    std::memset(copy.to, 0xff, bytes);
-    current->cta->bulk_copies.push_back(copy);
+inline void Perform(const std::vector<Piece>& pieces) {
+  for (const Piece& piece : pieces) {
+    if (piece.from == nullptr) {
+      std::memset(piece.to, 0, piece.bytes);
+    } else {
+      std::memcpy(piece.to, piece.from, piece.bytes);
+    }
   }
 }
-// Late copies land when the first thread waits for their barrier.
-inline void WaitForPhase(uint32_t address, uint32_t parity) {
-  Mbarrier& barrier = MbarrierAt(address);
-  if (barrier.arrivals == 0) Die("an mbarrier that nobody initialised");
+inline void Perform(Cta& cta, const BulkCopy& copy) {
+  Perform(copy.pieces);
+  Mbarrier& barrier = cta.mbarriers[copy.barrier];
+  for (const Piece& piece : copy.pieces) barrier.bytes -= piece.bytes;
+  CompletePhase(barrier);
+}
+inline void CopyBulk(Cta& cta, BulkCopy copy) {
+  if (cta.mbarriers[copy.barrier].arrivals == 0) Die("an mbarrier that nobody initialised");
+  for (const Piece& piece : copy.pieces) {
+    if (reinterpret_cast<uintptr_t>(piece.from) % 16 != 0) Die("a misaligned source of a copy");
+  }
+  if (world->launch.copies == CopiesLand::kEarly) return Perform(cta, copy);
+  for (const Piece& piece : copy.pieces) std::memset(piece.to, 0xff, piece.bytes);
+  cta.bulk_copies.push_back(std::move(copy));
+}
+// Registers as the source of a copy.
+inline const void* Kept(const uint32_t (&words)[4]) {
+  return &world->kept.emplace_back(Registers{{words[0], words[1], words[2], words[3]}});
+}
+inline void CopyBulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
+  if (to % 16 != 0 || bytes % 16 != 0) Die("a misaligned bulk copy");
+  Smem(to + bytes - 16, 16);
+  CopyBulk(*current->cta, {barrier, {{Smem(to, 16), from, bytes}}});
+}
+inline void LandCopiesOf(uint32_t address) {
   auto& copies = current->cta->bulk_copies;
   const auto behind = std::stable_partition(
       copies.begin(), copies.end(), [&](const BulkCopy& copy) { return copy.barrier != address; });
   const std::vector<BulkCopy> due(behind, copies.end());
   copies.erase(behind, copies.end());
-  for (const BulkCopy& copy : due) Perform(copy);
-  while (barrier.phase % 2 == parity) Yield();
+  for (const BulkCopy& copy : due) Perform(*current->cta, copy);
+}
+// Late copies land when a thread waits for their barrier.
+inline void WaitForPhase(uint32_t address, uint32_t parity) {
+  Mbarrier& barrier = MbarrierAt(address);
+  if (barrier.arrivals == 0) Die("an mbarrier that nobody initialised");
+  LandCopiesOf(address);
+  while (barrier.phase % 2 == parity) {
+    Yield();
+    LandCopiesOf(address);
+  }
+}
+
+// --- Stores by TMA: a thread's groups ---
+inline void StoreBulk(std::vector<Piece> pieces) {
+  if (world->launch.copies == CopiesLand::kEarly) return Perform(pieces);
+  auto& open = current->open_stores;
+  open.insert(open.end(), pieces.begin(), pieces.end());
+}
+inline void CommitStores() {
+  current->stores.push_back(std::move(current->open_stores));
+  current->open_stores.clear();
+}
+inline void WaitForStores(size_t pending) {
+  for (; current->stores.size() > pending; current->stores.pop_front()) {
+    Perform(current->stores.front());
+  }
+}
+
+// --- Products of a warpgroup: four warps, which start and end them together ---
+inline constexpr int kWarpgroupThreads = 128;
+
+// `add` adds to `count` sums, which nobody may touch until the group has been waited for.
+inline void StartProduct(float* sums, int count, std::function<void(float*)> add) {
+  if (world->launch.copies == CopiesLand::kEarly) return add(sums);
+  auto& so_far = current->sums[sums];
+  if (so_far.empty()) {
+    so_far.assign(sums, sums + count);
+    std::fill(sums, sums + count, NAN);
+  }
+  current->open_products.push_back({sums, count, std::move(add)});
+}
+inline void CommitProducts() {
+  current->products.push_back(std::move(current->open_products));
+  current->open_products.clear();
+  ++current->product_groups;
+  ++world->progress;
+}
+inline void EndOldestProducts(Fiber& thread) {
+  std::map<float*, int> ended;
+  for (const Product& product : thread.products.front()) {
+    product.add(thread.sums[product.sums].data());
+    ended[product.sums] = product.count;
+  }
+  thread.products.pop_front();
+  for (const auto& [sums, count] : ended) {
+    const auto in_flight = [at = sums](const std::vector<Product>& group) {
+      return std::any_of(group.begin(), group.end(),
+                         [at](const Product& p) { return p.sums == at; });
+    };
+    if (in_flight(thread.open_products) ||
+        std::any_of(thread.products.begin(), thread.products.end(), in_flight)) {
+      continue;
+    }
+    std::copy_n(thread.sums[sums].data(), count, sums);
+    thread.sums.erase(sums);
+  }
+}
+// A group ends for all threads of the warpgroup, once all have started it.
+inline void WaitForProducts(int64_t pending) {
+  const int64_t groups = current->product_groups - pending;
+  const auto first = static_cast<size_t>(current->index.x) / kWarpgroupThreads * kWarpgroupThreads;
+  const auto all = [&](const auto& is_so) {
+    for (size_t i = 0; i < kWarpgroupThreads; ++i) {
+      if (!is_so(*current->cta->threads[first + i])) return false;
+    }
+    return true;
+  };
+  while (!all([&](const Fiber& thread) { return thread.product_groups >= groups; })) Yield();
+  all([&](Fiber& thread) {
+    while (thread.product_groups - static_cast<int64_t>(thread.products.size()) < groups) {
+      EndOldestProducts(thread);
+    }
+    return true;
+  });
+}
+
+// Of the threads of a cluster that have not ended.
+inline void CompleteClusterBarrier() {
+  Barrier& barrier = world->cluster_barrier;
+  if (barrier.arrived > 0 && barrier.arrived >= world->running) {
+    barrier.arrived = 0;
+    ++barrier.phase;
+    ++world->progress;
+  }
+}
+inline void ArriveAtCluster() {
+  current->cluster_phase = world->cluster_barrier.phase;
+  ++world->cluster_barrier.arrived;
+  CompleteClusterBarrier();
+}
+inline void WaitForCluster() {
+  while (world->cluster_barrier.phase == current->cluster_phase) Yield();
 }
 
 inline void Enter() {
   world->body();
   current->done = true;
   ++world->progress;
+  --world->running;
+  CompleteClusterBarrier();
   Yield();
 }
 
@@ -285,18 +442,21 @@ inline void RunSideBySide(const Launch& launch, unsigned first, const std::funct
   here.body = body;
   world = &here;
   const unsigned grid_x = launch.grid_x > 0 ? launch.grid_x : launch.ctas;
+  const unsigned grid_y = launch.grid_y > 0 ? launch.grid_y : launch.ctas;
   for (unsigned i = first; i < first + launch.cluster; ++i) {
     auto cta = std::make_unique<Cta>();
-    cta->index = make_uint3(i % grid_x, i / grid_x, 0);
+    cta->index = make_uint3(i % grid_x, i / grid_x % grid_y, i / grid_x / grid_y);
     cta->memory.assign(launch.smem_bytes + kAlignment, 0xff);
     const auto at = reinterpret_cast<uintptr_t>(cta->memory.data());
     cta->smem = cta->memory.data() + ((at + kAlignment - 1) / kAlignment * kAlignment - at);
     cta->warps.resize(static_cast<size_t>(launch.threads / 32));
     for (int thread = 0; thread < launch.threads; ++thread) {
       here.fibers.push_back(MakeFiber(cta.get(), thread));
+      cta->threads.push_back(here.fibers.back().get());
     }
     here.ctas.push_back(std::move(cta));
   }
+  here.running = static_cast<int>(here.fibers.size());
   if (launch.reversed) std::reverse(here.fibers.begin(), here.fibers.end());
   for (bool left = true; left;) {
     left = false;
@@ -370,8 +530,20 @@ inline float __int_as_float(int bits) {
   std::memcpy(&value, &bits, sizeof(value));
   return value;
 }
+inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
+inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
+// Byte i of the result is that byte of `high` over `low` which nibble i of `selector` names.
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector) {
+  const uint64_t bytes = uint64_t{high} << 32 | low;
+  unsigned chosen = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    chosen |= static_cast<unsigned>(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+  }
+  return chosen;
+}
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __expf(float x) { return std::exp(x); }
+inline float __log2f(float x) { return std::log2(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline size_t __cvta_generic_to_shared(const void* pointer) {

@@ -2,9 +2,12 @@
 #include "tests/emulation/cuda_on_cpu.h"
 
 #include "gtest/gtest.h"
+#include "kernels/common/cluster.cuh"
+#include "kernels/common/matrix.cuh"
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/ptx.cuh"
 #include "kernels/common/tma.cuh"
+#include "kernels/common/wgmma.cuh"
 #include "kernels/sdpa/mma/instructions.cuh"
 
 namespace warpledger::emulation {
@@ -141,6 +144,194 @@ TEST(EmulationDeathTest, EndsAtAnAccessOutsideOfSharedMemoryAndAtAMisalignedOne)
   store_at(60);
   EXPECT_DEATH(store_at(64), "outside of shared memory");
   EXPECT_DEATH(store_at(2), "misaligned");
+}
+
+TEST(Emulation, VotesAndArrivesAtNamedBarriers) {
+  int arrived = -1;
+  RunCtas({.threads = 96, .smem_bytes = 256}, [&] {
+    const unsigned warp = threadIdx.x / 32;
+    for (unsigned round = 0; round < 3; ++round) {
+      if (warp == 2) {
+        arrived = static_cast<int>(round);
+        ptx::NamedBarrierArrive(1, 96);
+      } else {
+        ptx::NamedBarrierSync(1, 96);
+        EXPECT_EQ(arrived, static_cast<int>(round));
+        EXPECT_EQ(ptx::NamedBarrierAny(2, 64, round == 1 && threadIdx.x == 5), round == 1);
+      }
+      __syncthreads();
+    }
+  });
+}
+
+TEST(Emulation, WaitsAtAClusterForThreadsThatHaveNotEnded) {
+  int late = 0;
+  RunCtas({.ctas = 2, .cluster = 2, .threads = 64, .smem_bytes = 256}, [&] {
+    if (threadIdx.x >= 32) return;
+    if (blockIdx.x == 1) late = 1;
+    ptx::ClusterSync();
+    EXPECT_EQ(late, 1);
+    EXPECT_EQ(ptx::ClusterRank(), blockIdx.x);
+  });
+}
+
+// Where byte `byte` of row `row` lies in a tile of swizzled rows (PTX ISA, "Swizzling modes").
+uint32_t Swizzled(uint32_t row_bytes, uint32_t row, uint32_t byte) {
+  const uint32_t chunk = byte / 16 ^ (row_bytes == 128 ? row % 8 : row / 2 % 4);
+  return row * row_bytes + chunk * 16 + byte % 16;
+}
+
+// A (64, 16) and B (16, 64) in fp16, and their product.
+struct Matrices {
+  static float A(uint32_t row, uint32_t k) {
+    return static_cast<float>((row * 7 + k * 3) % 13) - 6;
+  }
+  static float B(uint32_t k, uint32_t n) { return static_cast<float>((n * 5 + k * 11) % 17) - 8; }
+  static float Product(uint32_t row, uint32_t n) {
+    float sum = 0;
+    for (uint32_t k = 0; k < 16; ++k) sum += A(row, k) * B(k, n);
+    return sum;
+  }
+};
+
+void ExpectProduct(const float (&d)[32], float before) {
+  const uint32_t row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+  for (uint32_t i = 0; i < 32; ++i) {
+    const uint32_t n = i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
+    EXPECT_EQ(d[i], before + Matrices::Product(row + i / 2 % 2 * 8, n)) << threadIdx.x << ", " << i;
+  }
+}
+
+TEST(Emulation, MultipliesByDescriptorsAndEndsProductsOfAWarpgroupTogether) {
+  constexpr uint32_t kA = 1024, kB = 16384, kBTransposed = 32768;
+  for (const CopiesLand land : {CopiesLand::kEarly, CopiesLand::kLate}) {
+    RunCtas({.threads = 128, .smem_bytes = 49152, .copies = land}, [&] {
+      const auto put = [](uint32_t address, float x) {
+        const sdpa::Fp16 bits = sdpa::FloatToFp16(x);
+        std::memcpy(Smem(address, 2), &bits, 2);
+      };
+      for (uint32_t i = threadIdx.x; i < 64 * 16; i += 128) {
+        const uint32_t row = i / 16, k = i % 16;
+        // The product takes the second 16 of 64 columns along K.
+        put(kA + Swizzled(128, row, (16 + k) * 2), Matrices::A(row, k));
+        put(kB + Swizzled(128, row, (16 + k) * 2), Matrices::B(k, row));
+        put(kBTransposed + Swizzled(128, k, row * 2), Matrices::B(k, row));
+      }
+      __syncthreads();
+      const auto along_k = [](uint32_t at) {
+        return ptx::AdvanceDescriptor(ptx::SwizzledDescriptor(at), 32);
+      };
+      float d[32] = {};
+      ptx::Wgmma<64>::SS(d, along_k(kA), along_k(kB), 0);
+      ptx::WgmmaCommit();
+      EXPECT_EQ(std::isnan(d[0]), land == CopiesLand::kLate);
+      ptx::WgmmaWait<0>();
+      ExpectProduct(d, 0);
+
+      // A's fragments: pairs of columns, of two rows and of the other eight columns.
+      uint32_t a[4];
+      const uint32_t row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+      for (uint32_t i = 0; i < 4; ++i) {
+        const uint32_t k = threadIdx.x % 4 * 2 + i / 2 * 8;
+        const auto half = [&](uint32_t j) {
+          return uint32_t{sdpa::FloatToFp16(Matrices::A(row + i % 2 * 8, k + j))};
+        };
+        a[i] = half(0) | half(1) << 16;
+      }
+      std::fill_n(d, 32, 100.0f);
+      ptx::Wgmma<64>::RS(d, a, ptx::SwizzledDescriptor(kBTransposed, 8192), 1);
+      ptx::WgmmaCommit();
+      ptx::WgmmaWait<0>();
+      ExpectProduct(d, 100);
+    });
+  }
+}
+
+TEST(Emulation, MultipliesBytesByDescriptors) {
+  constexpr uint32_t kB = 1024;  // (64, 64) codes, 64-byte swizzle
+  RunCtas({.threads = 128, .smem_bytes = 8192}, [&] {
+    const auto code = [](float x) {
+      return sdpa::FloatToFp8(sdpa::kE4m3, x, sdpa::Fp8Overflow::kSaturate);
+    };
+    for (uint32_t i = threadIdx.x; i < 64 * 32; i += 128) {
+      const uint32_t n = i / 32, k = i % 32;
+      *Smem(kB + Swizzled(64, n, 32 + k), 1) = code(k < 16 ? Matrices::B(k, n) : 0);
+    }
+    __syncthreads();
+    uint32_t a[4];
+    const uint32_t row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+    for (uint32_t i = 0; i < 4; ++i) {
+      a[i] = 0;
+      for (uint32_t j = 0; j < 4; ++j) {
+        const uint32_t k = threadIdx.x % 4 * 4 + j + i / 2 * 16;
+        const float x = k < 16 ? Matrices::A(row + i % 2 * 8, k) : 1;
+        a[i] |= uint32_t{code(x)} << 8 * j;
+      }
+    }
+    float d[32];
+    const uint64_t b = ptx::AdvanceDescriptor(ptx::SwizzledDescriptor<64>(kB), 32);
+    ptx::Wgmma<64, ptx::WgmmaInputs::kE4m3>::RS(d, a, b, 0);
+    ptx::WgmmaCommit();
+    ptx::WgmmaWait<0>();
+    ExpectProduct(d, 0);
+  });
+}
+
+// A box that hangs over the tensor's last row, to shared memory and from there to another tensor.
+TEST(Emulation, MovesBoxesOfTensorMaps) {
+  constexpr uint32_t kRows = 10, kBox = 8, kBarrier = 256, kTile = 1024;
+  alignas(16) uint16_t from[2][kRows][64];
+  alignas(16) uint16_t to[2][kRows][64] = {};
+  uint16_t next = 0;
+  for (auto& head : from) {
+    for (auto& row : head) {
+      for (uint16_t& x : row) x = ++next;
+    }
+  }
+  const auto map_of = [&](void* data) {
+    CUtensorMap map;
+    const cuuint64_t sizes[] = {64, kRows, 2};
+    const cuuint64_t strides[] = {128, kRows * 128};
+    const cuuint32_t box[] = {64, kBox, 1};
+    EXPECT_EQ(ptx::EncodeTensorMapOnCpu(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, data, sizes,
+                                        strides, box, nullptr, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                        CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                                        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+              CUDA_SUCCESS);
+    return map;
+  };
+  const CUtensorMap source = map_of(from), target = map_of(to);
+  for (const CopiesLand land : {CopiesLand::kEarly, CopiesLand::kLate}) {
+    std::memset(to, 0, sizeof(to));
+    RunCtas({.threads = 32, .smem_bytes = 4096, .copies = land}, [&] {
+      if (threadIdx.x == 0) {
+        ptx::MbarrierInit(kBarrier, 1);
+        ptx::MbarrierArriveExpectBytes(kBarrier, kBox * 128);
+        ptx::TmaLoad3d(kTile, &source, kBarrier, 0, 4, 1);
+      }
+      __syncwarp();
+      ptx::MbarrierWait(kBarrier, 0);
+      for (uint32_t row = threadIdx.x; row < kBox; row += 32) {
+        for (uint32_t column = 0; column < 64; ++column) {
+          uint16_t x;
+          std::memcpy(&x, Smem(kTile + Swizzled(128, row, column * 2), 2), 2);
+          EXPECT_EQ(x, row + 4 < kRows ? from[1][row + 4][column] : 0) << row << ", " << column;
+        }
+      }
+      __syncwarp();
+      if (threadIdx.x == 0) {
+        ptx::TmaStore3d(&target, kTile, 0, 4, 1);
+        ptx::BulkCommit();
+        EXPECT_EQ(to[1][4][0] == 0, land == CopiesLand::kLate);
+        ptx::BulkWaitRead<0>();
+      }
+    });
+    for (uint32_t head = 0; head < 2; ++head) {
+      for (uint32_t row = 0; row < kRows; ++row) {
+        EXPECT_EQ(to[head][row][63], head == 1 && row >= 4 ? from[1][row][63] : 0);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -10,12 +10,61 @@
 
 namespace warpledger::ptx {
 
+inline void ClusterArriveRelaxed() { emulation::ArriveAtCluster(); }
+inline void ClusterWait() { emulation::WaitForCluster(); }
 inline void ClusterSync() {
-  emulation::Arrive(emulation::world->cluster_barrier,
-                    static_cast<int>(emulation::world->fibers.size()));
+  ClusterArriveRelaxed();
+  ClusterWait();
 }
+
+// An address of the cluster's window has the CTA's rank above the bits of the CTA's own.
+inline constexpr int kRankBit = 24;
+inline uint32_t MapShared(uint32_t smem, uint32_t rank) { return smem | rank << kRankBit; }
+inline uint32_t ClusterRank() {
+  const auto& ctas = emulation::world->ctas;
+  uint32_t rank = 0;
+  while (ctas[rank].get() != emulation::current->cta) ++rank;
+  return rank;
+}
+template <typename T>
+T LoadCluster(uint32_t cluster_smem) {
+  const emulation::Cta& cta = *emulation::world->ctas[cluster_smem >> kRankBit];
+  T value;
+  std::memcpy(&value, emulation::Smem(cta, cluster_smem & ((1u << kRankBit) - 1), sizeof(T)),
+              sizeof(T));
+  return value;
+}
+inline uint4 LoadCluster128(uint32_t smem) { return LoadCluster<uint4>(smem); }
+inline float2 LoadClusterPair(uint32_t smem) { return LoadCluster<float2>(smem); }
+inline void MbarrierArriveClusterRelaxed(uint32_t cluster_barrier) {
+  emulation::Cta& cta = *emulation::world->ctas[cluster_barrier >> kRankBit];
+  emulation::Arrive(cta.mbarriers[cluster_barrier & ((1u << kRankBit) - 1)]);
+}
+
+inline void StoreAsync128(uint32_t cluster_smem, uint4 v, uint32_t cluster_barrier) {
+  constexpr uint32_t kAddress = (1u << kRankBit) - 1;
+  if (cluster_smem >> kRankBit != cluster_barrier >> kRankBit) {
+    emulation::Die("a store to another CTA than its barrier's");
+  }
+  emulation::Cta& cta = *emulation::world->ctas[cluster_smem >> kRankBit];
+  unsigned char* to = emulation::Smem(cta, cluster_smem & kAddress, sizeof(v));
+  const uint32_t words[] = {v.x, v.y, v.z, v.w};
+  emulation::CopyBulk(cta, {cluster_barrier & kAddress, {{to, emulation::Kept(words), sizeof(v)}}});
+}
+inline void MbarrierWaitForPeers(uint32_t barrier, uint32_t parity) {
+  emulation::WaitForPhase(barrier, parity);
+}
+inline bool ElectLane() {
+  __syncwarp();
+  return emulation::current->lane == 0;
+}
+
 inline void StoreShared(uint32_t address, const uint32_t (&x)[4]) {
   std::memcpy(emulation::Smem(address, sizeof(x)), x, sizeof(x));
+}
+inline void StoreShared(uint32_t address, float x, float y) {
+  const float pair[] = {x, y};
+  std::memcpy(emulation::Smem(address, sizeof(pair)), pair, sizeof(pair));
 }
 inline void LoadShared(uint32_t address, uint32_t (&x)[4]) {
   std::memcpy(x, emulation::Smem(address, sizeof(x)), sizeof(x));

@@ -10,11 +10,8 @@
 
 namespace warpledger::ptx {
 
-// What only producers of tiles use, which do not run here.
-uint32_t SharedAddress(const void* smem);
-void MbarrierSpin(uint32_t barrier, uint32_t parity);
-void CpAsyncMbarrierArrive(uint32_t barrier);
-
+// Of the CTA's dynamic shared memory, whatever array it is declared as.
+inline uint32_t SharedAddress(const void*) { return emulation::kWindow; }
 inline void MbarrierInit(uint32_t barrier, uint32_t arrivals) {
   emulation::MbarrierAt(barrier) = {.arrivals = arrivals, .pending = arrivals};
 }
@@ -28,19 +25,32 @@ inline int LoadShared(uint32_t address) {
   return value;
 }
 inline void MbarrierArriveExpectBytes(uint32_t barrier, uint32_t bytes) {
-  emulation::Mbarrier& b = emulation::MbarrierAt(barrier);
-  if (b.pending == 0) emulation::Die("an arrival too many at an mbarrier");
-  --b.pending;
-  b.bytes += bytes;
-  emulation::CompletePhase(b);
+  emulation::Arrive(emulation::MbarrierAt(barrier), bytes);
 }
 inline void MbarrierArrive(uint32_t barrier) { MbarrierArriveExpectBytes(barrier, 0); }
 inline void MbarrierWait(uint32_t barrier, uint32_t parity) {
   emulation::WaitForPhase(barrier, parity);
 }
 
+inline void MbarrierSpin(uint32_t barrier, uint32_t parity) { MbarrierWait(barrier, parity); }
+// The copies land at once.
+inline void CpAsyncMbarrierArrive(uint32_t barrier) {
+  emulation::CommitCopies();
+  emulation::WaitForCopies(0);
+  MbarrierArrive(barrier);
+}
+
 inline void NamedBarrierSync(int id, int threads) {
   emulation::Arrive(emulation::current->cta->barriers[id], threads);
+}
+inline void NamedBarrierArrive(int id, int threads) {
+  emulation::ArriveAndGoOn(emulation::current->cta->barriers[id], threads);
+}
+inline bool NamedBarrierAny(int id, int threads, bool value) {
+  emulation::Barrier& barrier = emulation::current->cta->barriers[id];
+  barrier.any = barrier.any || value;
+  emulation::Arrive(barrier, threads);
+  return barrier.voted;
 }
 
 }  // namespace warpledger::ptx

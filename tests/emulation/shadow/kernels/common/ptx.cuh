@@ -20,8 +20,10 @@ template <int kPending>
 inline void CpAsyncWait() {
   emulation::WaitForCopies(kPending);
 }
-// Of producer warps, which do not run here.
-void CpAsyncWaitAll();
+inline void CpAsyncWaitAll() {
+  emulation::CommitCopies();
+  emulation::WaitForCopies(0);
+}
 inline void StoreShared128(uint32_t smem, uint4 x) {
   std::memcpy(emulation::Smem(smem, 16), &x, 16);
 }
