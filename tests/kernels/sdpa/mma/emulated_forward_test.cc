@@ -18,7 +18,7 @@
 #include "kernels/sdpa/rules/families.h"
 #include "kernels/sdpa/rules/rules.h"
 #include "tests/emulation/cuda_on_cpu.h"
-#include "tests/kernels/sdpa/emulated_call.h"
+#include "tests/kernels/sdpa/emulated/emulated_call.h"
 
 namespace warpledger::sdpa {
 namespace {

@@ -16,7 +16,7 @@
 #include "kernels/sdpa/smem/shape.h"
 #include "kernels/sdpa/smem/smem_layout.h"
 #include "tests/emulation/cuda_on_cpu.h"
-#include "tests/kernels/sdpa/emulated_call.h"
+#include "tests/kernels/sdpa/emulated/emulated_call.h"
 #include "tests/kernels/sdpa/rules/all_configs.h"
 
 namespace warpledger::sdpa::smem {
