@@ -76,6 +76,9 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--out")
     options = parser.parse_args()
+    if not os.path.exists(options.program):
+        print(f"SKIPPED: the planted bugs are not compiled; build the target {os.path.basename(options.program)}")
+        return SKIPPED
     shards = int(os.environ.get("GPU_TEST_SHARDS") or max(1, min(6, (os.cpu_count() or 1) // 3)))
     listed = subprocess.run([options.program, "--list"], capture_output=True, text=True, check=True)
     mutants = lines_of(listed.stdout)

@@ -53,3 +53,8 @@ class ScoreTest(FolderTest):
 
     def test_without_code_for_the_gpu_it_is_skipped(self):
         self.assertEqual(self.judged(None, after="exit 77")[0], 77)
+
+    def test_where_the_bugs_are_not_compiled_it_is_skipped(self):
+        code, said = self.run_main(mutation_gpu_test.main, self.path / "check_mutant")
+        self.assertEqual(code, 77)
+        self.assertIn("SKIPPED: the planted bugs are not compiled", said)
