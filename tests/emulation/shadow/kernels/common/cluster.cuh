@@ -20,6 +20,12 @@ inline void ClusterSync() {
 // An address of the cluster's window has the CTA's rank above the bits of the CTA's own.
 inline constexpr int kRankBit = 24;
 inline uint32_t MapShared(uint32_t smem, uint32_t rank) { return smem | rank << kRankBit; }
+inline emulation::Cta& CtaOf(uint32_t cluster_smem) {
+  return *emulation::world->ctas[cluster_smem >> kRankBit];
+}
+inline uint32_t AddressInCta(uint32_t cluster_smem) {
+  return cluster_smem & ((1u << kRankBit) - 1);
+}
 inline uint32_t ClusterRank() {
   const auto& ctas = emulation::world->ctas;
   uint32_t rank = 0;
@@ -28,28 +34,24 @@ inline uint32_t ClusterRank() {
 }
 template <typename T>
 T LoadCluster(uint32_t cluster_smem) {
-  const emulation::Cta& cta = *emulation::world->ctas[cluster_smem >> kRankBit];
+  const uint32_t address = AddressInCta(cluster_smem);
   T value;
-  std::memcpy(&value, emulation::Smem(cta, cluster_smem & ((1u << kRankBit) - 1), sizeof(T)),
-              sizeof(T));
+  std::memcpy(&value, emulation::Smem(CtaOf(cluster_smem), address, sizeof(T)), sizeof(T));
   return value;
 }
 inline uint4 LoadCluster128(uint32_t smem) { return LoadCluster<uint4>(smem); }
 inline float2 LoadClusterPair(uint32_t smem) { return LoadCluster<float2>(smem); }
 inline void MbarrierArriveClusterRelaxed(uint32_t cluster_barrier) {
-  emulation::Cta& cta = *emulation::world->ctas[cluster_barrier >> kRankBit];
-  emulation::Arrive(cta.mbarriers[cluster_barrier & ((1u << kRankBit) - 1)]);
+  emulation::Arrive(CtaOf(cluster_barrier).mbarriers[AddressInCta(cluster_barrier)]);
 }
 
 inline void StoreAsync128(uint32_t cluster_smem, uint4 v, uint32_t cluster_barrier) {
-  constexpr uint32_t kAddress = (1u << kRankBit) - 1;
-  if (cluster_smem >> kRankBit != cluster_barrier >> kRankBit) {
-    emulation::Die("a store to another CTA than its barrier's");
-  }
-  emulation::Cta& cta = *emulation::world->ctas[cluster_smem >> kRankBit];
-  unsigned char* to = emulation::Smem(cta, cluster_smem & kAddress, sizeof(v));
+  emulation::Cta& cta = CtaOf(cluster_smem);
+  if (&cta != &CtaOf(cluster_barrier)) emulation::Die("a store to another CTA than its barrier's");
   const uint32_t words[] = {v.x, v.y, v.z, v.w};
-  emulation::CopyBulk(cta, {cluster_barrier & kAddress, {{to, emulation::Kept(words), sizeof(v)}}});
+  emulation::CopyBulk(cta, {AddressInCta(cluster_barrier),
+                            {{emulation::Smem(cta, AddressInCta(cluster_smem), sizeof(v)),
+                              emulation::Kept(words), sizeof(v)}}});
 }
 inline void MbarrierWaitForPeers(uint32_t barrier, uint32_t parity) {
   emulation::WaitForPhase(barrier, parity);
