@@ -376,6 +376,15 @@ std::string RecordIndex::WhyNotApplicable(const Arm& arm, const ShapeInfo& shape
   return Launch(arm, shape) != nullptr ? "" : subject_->WhyNoVariant(shape);
 }
 
+std::string RecordIndex::WhyDoesNothing(const Arm& base, const Arm& candidate,
+                                        const ShapeInfo& shape, const std::string& toggle) const {
+  const Claim* claim = subject_->FindClaim(toggle);
+  if (claim == nullptr || !claim->may_do_nothing) return "";
+  return subject_->CodeNames(base.config, shape) == subject_->CodeNames(candidate.config, shape)
+             ? "it has nothing to do on this shape, where both sides run one kernel"
+             : "";
+}
+
 std::string RecordIndex::WhyBroken(std::initializer_list<std::string> arms,
                                    const ShapeInfo& shape) const {
   for (const std::string& name : arms) {

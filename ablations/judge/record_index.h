@@ -133,6 +133,8 @@ class RecordIndex {
   std::string WhyCodeInvalid(const Arm& base, const Arm& candidate, const ShapeInfo& shape,
                              const std::string& toggle) const;
   std::string WhyNotApplicable(const Arm& arm, const ShapeInfo& shape) const;
+  std::string WhyDoesNothing(const Arm& base, const Arm& candidate, const ShapeInfo& shape,
+                             const std::string& toggle) const;
   std::string WhyBroken(std::initializer_list<std::string> arms, const ShapeInfo& shape) const;
   // Why a cell of a factorial tells nothing on a shape. A step that reached no code or ran
   // under other conditions than its base would put that into the toggle's share.

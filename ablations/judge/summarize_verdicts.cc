@@ -274,6 +274,10 @@ Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInf
   compared.not_applicable = index.WhyNotApplicable(arm, shape);
   if (compared.not_applicable.empty() && !arm.base.empty()) {
     compared.not_applicable = index.WhyNotApplicable(index.ArmNamed(arm.base), shape);
+    if (compared.not_applicable.empty()) {
+      compared.not_applicable =
+          index.WhyDoesNothing(index.ArmNamed(arm.base), arm, shape, arm.toggle);
+    }
   }
   compared.broken = index.WhyBroken({compared.base, compared.candidate}, shape);
   compared.invalid = WhyFlawed(index.run());

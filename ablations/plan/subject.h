@@ -77,6 +77,8 @@ struct Claim {
   std::string_view lesson = {};  // what the measurements taught
   // It says which kernels are launched, or how: the machine code of both sides may be one.
   bool launch_side = false;
+  // On some shapes it has nothing to do: both sides run one kernel there.
+  bool may_do_nothing = false;
   bool keeps_bits = false;  // it claims to leave every bit of the results
 };
 

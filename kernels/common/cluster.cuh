@@ -68,10 +68,19 @@ __device__ inline void StoreAsync128(uint32_t cluster_smem, uint4 v, uint32_t cl
       : "memory");
 }
 
-// Waits, as MbarrierWait does, for a phase that StoreAsync128 of other CTAs completes: what they
-// stored in this CTA's shared memory is visible behind it. An acquire of the whole cluster's
-// scope would invalidate L1 too (CCTL.IVALL), for global memory that nobody asked about; this
-// fence is of shared memory alone (PTX ISA, "membar/fence", .sync_restrict) and costs nothing.
+// The same of 4 bytes.
+__device__ inline void StoreAsync32(uint32_t cluster_smem, uint32_t v, uint32_t cluster_barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];\n" ::"r"(
+                   cluster_smem),
+               "r"(v), "r"(cluster_barrier)
+               : "memory");
+}
+
+// Waits, as MbarrierWait does, for a phase that StoreAsync128 or StoreAsync32 of other CTAs
+// completes: what they stored in this CTA's shared memory is visible behind it. An acquire of the
+// whole cluster's scope would invalidate L1 too (CCTL.IVALL), for global memory that nobody asked
+// about; this fence is of shared memory alone (PTX ISA, "membar/fence", .sync_restrict) and costs
+// nothing.
 __device__ inline void MbarrierWaitForPeers(uint32_t barrier, uint32_t parity) {
   asm volatile(
       "{\n"

@@ -114,10 +114,12 @@ def steps(registry, role):
             if arm["role"] == role:
                 for base, candidate in zip(*_aligned(arms[arm["base"]]["instances"],
                                                      arm["instances"])):
-                    if base == candidate and toggles[arm["toggle"]].get("launch_side"):
-                        continue  # it is held to what is launched, which takes a GPU
+                    toggle = toggles[arm["toggle"]]
+                    if base == candidate and (toggle.get("launch_side")
+                                              or toggle.get("causal_only")):
+                        continue  # held to what is launched, which takes a GPU; nothing to mask
                     key = (arm["toggle"], base, candidate)
-                    found[key] = Step(toggles[arm["toggle"]], *key[1:])
+                    found[key] = Step(toggle, *key[1:])
     return list(found.values())
 
 

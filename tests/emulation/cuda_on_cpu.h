@@ -288,8 +288,12 @@ inline void CopyBulk(Cta& cta, BulkCopy copy) {
   cta.bulk_copies.push_back(std::move(copy));
 }
 // Registers as the source of a copy.
-inline const void* Kept(const uint32_t (&words)[4]) {
-  return &world->kept.emplace_back(Registers{{words[0], words[1], words[2], words[3]}});
+template <std::size_t kWords>
+const void* Kept(const uint32_t (&words)[kWords]) {
+  Registers copy = {};
+  static_assert(sizeof(words) <= sizeof(copy));
+  std::memcpy(&copy, words, sizeof(words));
+  return &world->kept.emplace_back(copy);
 }
 inline void CopyBulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
   if (to % 16 != 0 || bytes % 16 != 0) Die("a misaligned bulk copy");

@@ -75,6 +75,7 @@ Json ToggleJson(const sdpa::ToggleRow& row) {
             {"sass", row.evidence.sass},
             {"launched", row.evidence.launched}}},
           {"launch_side", row.launch_side},
+          {"causal_only", row.causal_only},
           {"micro", row.micro},
           {"micro_off", row.micro_off},
           {"prior",

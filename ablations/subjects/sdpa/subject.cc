@@ -52,6 +52,7 @@ std::vector<Claim> ClaimsOfRegistry() {
          .prior_us = row.prior.p50_us,
          .lesson = row.lesson,
          .launch_side = row.launch_side,
+         .may_do_nothing = row.causal_only,
          .keeps_bits = sdpa::KeepsBits(row)});
   }
   return claims;

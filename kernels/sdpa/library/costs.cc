@@ -20,6 +20,11 @@ constexpr int kSmemPerSm = 228 << 10;  // of sm_90
 // LSE was off by 2% to 45% more than the rule allows (reports/decisions/0037-one-call.md).
 constexpr int kMostResidentKeys = 4096;
 
+// What a form of a kernel takes of the kernel's time, about: records say 0.94 to 0.99 where it is
+// the faster one.
+constexpr double kFasterForm = 0.97;
+constexpr double kSlowerForm = 1.03;
+
 // The launch that lists packed sequences' blocks.
 constexpr double kPlanUs = 2;
 
@@ -202,7 +207,41 @@ bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, int sms) {
                               static_cast<int>(t.splits), sms);
 }
 
+bool IsFasterForm(const LibraryKernel& kernel, const Problem& p, int sms) {
+  // Keys, between two lengths at which records disagree.
+  constexpr int kFewest = 640;      // 512 and 1,024
+  constexpr int kShort = 1280;      // 1,024 and 2,048
+  constexpr int kLongAt128 = 1536;  // 512 and 2,048
+  constexpr int kLongAt256 = 3072;  // 2,048 and 8,192
+  constexpr int kLeastRounds = 4;   // of pairs; fewer were not measured
+  const Config& config = kernel.config;
+  if (config.kv_multicast != 0 || config.wgmma_tile == 3) {
+    const Tiling t = TilingOf(kernel, p, sms);
+    const bool many = t.heads * CeilDiv(t.query_tiles, 2) >= int64_t{kLeastRounds} * (sms / 2);
+    const bool few_keys = p.causal && p.seq_kv <= kFewest;
+    if (config.wgmma_tile != 3) {
+      const bool long_keys =
+          kernel.head_dim == 128 ? !p.causal && p.seq_kv >= kLongAt128 : p.seq_kv >= kLongAt256;
+      return many && long_keys;
+    }
+    return config.kv_multicast != 0 ? many && few_keys
+                                    : p.causal && p.seq_kv <= kShort && !(many && few_keys);
+  }
+  // K and V read anew: where they are too many to be kept.
+  Config keeps = config;
+  keeps.wgmma_keep_kv = 1;
+  const WgmmaShape shape = WgmmaShapeOf(Specialise(keeps, p.head_dim, p.causal, p.dtype));
+  return p.seq_kv > KStages(shape) * shape.tile_n;
+}
+
 double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms) {
+  for (const LibraryKernel& of : kLibraryKernels) {
+    if (of.name != kernel.form_of || of.head_dim != kernel.head_dim || of.dtype != kernel.dtype) {
+      continue;
+    }
+    return ExpectedUs(of, problem, sms) *
+           (IsFasterForm(kernel, problem, sms) ? kFasterForm : kSlowerForm);
+  }
   const CostTerms terms = CostTermsOf(kernel, problem, sms);
   double us = kernel.config.varlen ? kPlanUs : 0;
   for (const FittedCosts& fitted : kFittedCosts) {

@@ -37,6 +37,8 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& problem, int s
 // either: with ping-pong scheduling those cost 2% to 3% under a full mask and 8% to 11% under a
 // causal one (hopper_fp8-20261123T083422Z), which is left out.
 constexpr std::string_view CostsOf(const LibraryKernel& kernel) {
+  if (kernel.form_of == "pipelined_short") return "pipelined";
+  if (!kernel.form_of.empty()) return kernel.form_of;
   return kernel.config.varlen                  ? "pipelined"
          : kernel.config.wgmma_fp8_block_scale ? "pipelined_e4m3"
                                                : kernel.name;
@@ -48,6 +50,10 @@ constexpr std::string_view CostsOf(const LibraryKernel& kernel) {
 constexpr int CostsHeadDim(const LibraryKernel& kernel) {
   return TakesE4m3(kernel) ? 128 : kernel.head_dim;
 }
+
+// Of a kernel that is a form of another: whether it is the faster one. By records of the designs
+// `fastest_…` (reports/decisions/0049-forms-of-a-kernel.md). The costs of both are the other's.
+bool IsFasterForm(const LibraryKernel& kernel, const Problem& problem, int sms);
 
 // Whether it is faster in its ClusterForm. The costs don't know that form: where it is taken they
 // are too high by what it saves.

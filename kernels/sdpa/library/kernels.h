@@ -21,6 +21,9 @@ struct LibraryKernel {
   int head_dim = 64;
   Dtype dtype = Dtype::kFp16;  // of O; and of Q, K and V, unless they are E4M3
   Config config;               // as the designs measure it
+  // The row above it of which it is another form, by one toggle: which is faster, the problem says
+  // (IsFasterForm). Empty: none.
+  std::string_view form_of = {};
 };
 
 constexpr bool TakesE4m3(const LibraryKernel& kernel) { return kernel.config.wgmma_fp8 != 0; }
@@ -92,6 +95,22 @@ constexpr Config KeepKv(Config config) {
   config.wgmma_keep_kv = 1;
   return config;
 }
+// Under a causal mask each warpgroup begins with its own last tile of keys
+// (reports/decisions/0018-hopper-beyond-its-ladder.md).
+constexpr Config OwnTiles(Config config) {
+  config.wgmma_own_tiles = 1;
+  return config;
+}
+// Two CTAs of a cluster, with neighbouring tiles of queries, read each tile of K and V once.
+constexpr Config InPairs(Config config) {
+  config.kv_multicast = 2;
+  return config;
+}
+// head_dim 128: 64 keys a tile in place of 128.
+constexpr Config ShortTiles(Config config) {
+  config.wgmma_tile = 3;
+  return config;
+}
 // Q, K and V in E4M3, O in fp16. At head_dim 128 the fastest of the design hopper_fp8, or
 // within 1.5% of it (hopper_fp8-20261123T083422Z); at 64 the fastest of fastest_fp8_d64
 // (alone_fp8_d64-20261127T185414Z).
@@ -160,38 +179,58 @@ inline constexpr Config kSplitWgmma = {.wgmma = 1,
                                        .wgmma_join_kernel = 1};
 
 inline constexpr LibraryKernel kLibraryKernels[] = {
-    {"pipelined", 64, Dtype::kFp16, QInRegisters(PingPong(kPipelined))},
-    {"pipelined_two_warpgroups", 64, Dtype::kFp16, KeepKv(QInRegisters(TwoWarpgroups(kPipelined)))},
+    {"pipelined", 64, Dtype::kFp16, OwnTiles(QInRegisters(PingPong(kPipelined)))},
+    {"pipelined_two_warpgroups", 64, Dtype::kFp16,
+     OwnTiles(KeepKv(QInRegisters(TwoWarpgroups(kPipelined))))},
+    {"pipelined_two_warpgroups_reread", 64, Dtype::kFp16,
+     OwnTiles(QInRegisters(TwoWarpgroups(kPipelined))), "pipelined_two_warpgroups"},
     {"resident", 64, Dtype::kFp16, kResident},
     {"resident_two_warpgroups", 64, Dtype::kFp16, TwoKvWarpgroups(kResident)},
     {"split_mma", 64, Dtype::kFp16, kSplitMma},
     {"split_wgmma", 64, Dtype::kFp16, kSplitWgmma},
-    {"pipelined", 64, Dtype::kBf16, QInRegisters(PingPong(kPipelined))},
-    {"pipelined_two_warpgroups", 64, Dtype::kBf16, KeepKv(QInRegisters(TwoWarpgroups(kPipelined)))},
+    {"pipelined", 64, Dtype::kBf16, OwnTiles(QInRegisters(PingPong(kPipelined)))},
+    {"pipelined_two_warpgroups", 64, Dtype::kBf16,
+     OwnTiles(KeepKv(QInRegisters(TwoWarpgroups(kPipelined))))},
+    {"pipelined_two_warpgroups_reread", 64, Dtype::kBf16,
+     OwnTiles(QInRegisters(TwoWarpgroups(kPipelined))), "pipelined_two_warpgroups"},
     {"split_mma", 64, Dtype::kBf16, kSplitMma},
     {"split_wgmma", 64, Dtype::kBf16, kSplitWgmma},
     {"pipelined_e4m3", 64, Dtype::kFp16, kPipelinedE4m3},
     {"pipelined_e4m3_blocks", 64, Dtype::kFp16, BlockScales(TwoWarpgroups(kPipelinedE4m3))},
-    {"pipelined", 128, Dtype::kFp16, QInRegisters(kPipelined)},
+    {"pipelined", 128, Dtype::kFp16, OwnTiles(QInRegisters(kPipelined))},
+    {"pipelined_pairs", 128, Dtype::kFp16, InPairs(OwnTiles(QInRegisters(kPipelined))),
+     "pipelined"},
+    {"pipelined_short", 128, Dtype::kFp16, ShortTiles(OwnTiles(QInRegisters(kPipelined))),
+     "pipelined"},
+    {"pipelined_short_pairs", 128, Dtype::kFp16,
+     InPairs(ShortTiles(OwnTiles(QInRegisters(kPipelined)))), "pipelined_short"},
     {"split_mma", 128, Dtype::kFp16, kSplitMma},
     {"split_wgmma", 128, Dtype::kFp16, kSplitWgmma},
-    {"pipelined", 128, Dtype::kBf16, QInRegisters(kPipelined)},
+    {"pipelined", 128, Dtype::kBf16, OwnTiles(QInRegisters(kPipelined))},
+    {"pipelined_pairs", 128, Dtype::kBf16, InPairs(OwnTiles(QInRegisters(kPipelined))),
+     "pipelined"},
+    {"pipelined_short", 128, Dtype::kBf16, ShortTiles(OwnTiles(QInRegisters(kPipelined))),
+     "pipelined"},
+    {"pipelined_short_pairs", 128, Dtype::kBf16,
+     InPairs(ShortTiles(OwnTiles(QInRegisters(kPipelined)))), "pipelined_short"},
     {"split_mma", 128, Dtype::kBf16, kSplitMma},
     {"split_wgmma", 128, Dtype::kBf16, kSplitWgmma},
     {"pipelined_e4m3", 128, Dtype::kFp16, kPipelinedE4m3},
     {"pipelined_e4m3_blocks", 128, Dtype::kFp16, BlockScales(kPipelinedE4m3)},
-    {"pipelined", 256, Dtype::kFp16, kPipelinedD256},
+    {"pipelined", 256, Dtype::kFp16, OwnTiles(kPipelinedD256)},
+    {"pipelined_pairs", 256, Dtype::kFp16, InPairs(OwnTiles(kPipelinedD256)), "pipelined"},
     {"split_wgmma", 256, Dtype::kFp16, kSplitWgmma},
-    {"pipelined", 256, Dtype::kBf16, kPipelinedD256},
+    {"pipelined", 256, Dtype::kBf16, OwnTiles(kPipelinedD256)},
+    {"pipelined_pairs", 256, Dtype::kBf16, InPairs(OwnTiles(kPipelinedD256)), "pipelined"},
     {"split_wgmma", 256, Dtype::kBf16, kSplitWgmma},
     {"pipelined_e4m3", 256, Dtype::kFp16, WithoutOverlap(kPipelinedE4m3)},
     {"pipelined_e4m3_blocks", 256, Dtype::kFp16, BlockScales(WithoutOverlap(kPipelinedE4m3))},
-    {"pipelined_varlen", 64, Dtype::kFp16, Varlen(TwoWarpgroups(kPipelined))},
-    {"pipelined_varlen", 64, Dtype::kBf16, Varlen(TwoWarpgroups(kPipelined))},
-    {"pipelined_varlen", 128, Dtype::kFp16, Varlen(kPipelined)},
-    {"pipelined_varlen", 128, Dtype::kBf16, Varlen(kPipelined)},
-    {"pipelined_varlen", 256, Dtype::kFp16, Varlen(kPipelinedD256)},
-    {"pipelined_varlen", 256, Dtype::kBf16, Varlen(kPipelinedD256)},
+    {"pipelined_varlen", 64, Dtype::kFp16, OwnTiles(Varlen(TwoWarpgroups(kPipelined)))},
+    {"pipelined_varlen", 64, Dtype::kBf16, OwnTiles(Varlen(TwoWarpgroups(kPipelined)))},
+    {"pipelined_varlen", 128, Dtype::kFp16, OwnTiles(Varlen(kPipelined))},
+    {"pipelined_varlen", 128, Dtype::kBf16, OwnTiles(Varlen(kPipelined))},
+    {"pipelined_varlen", 256, Dtype::kFp16, OwnTiles(Varlen(kPipelinedD256))},
+    {"pipelined_varlen", 256, Dtype::kBf16, OwnTiles(Varlen(kPipelinedD256))},
 };
 
 }  // namespace warpledger::sdpa

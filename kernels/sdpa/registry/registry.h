@@ -134,6 +134,7 @@ struct ToggleRow {
   // unless the toggle `code_side_with` is on.
   bool launch_side = false;
   ToggleField code_side_with = nullptr;
+  bool causal_only = false;          // reaches no machine code under a full mask
   bool may_break = false;            // known to miss the accuracy rule on some inputs,
   ToggleField exact_with = nullptr;  // unless this toggle is on
   std::string_view claim;            // mechanism, one sentence
@@ -198,7 +199,10 @@ constexpr bool MayBreak(const Config& config) {
 constexpr Config CompiledPart(Config config) {
   for (const ToggleRow& row : kToggles) {
     const bool in_code = row.code_side_with != nullptr && config.*row.code_side_with != 0;
-    if (row.launch_side && !in_code) config.*row.field = row.levels.values[0];
+    const bool nothing_to_mask = row.causal_only && config.mask == Mask::kFull;
+    if ((row.launch_side && !in_code) || nothing_to_mask) {
+      config.*row.field = row.levels.values[0];
+    }
   }
   return config;
 }

@@ -70,10 +70,12 @@ inline std::optional<Config> ConfigFromName(std::string_view name) {
   }
 }
 
-// A printed configuration without what reaches no machine code.
-inline std::string CompiledName(const std::string& name) {
-  const std::optional<Config> config = ConfigFromName(name);
-  return config ? ConfigName(CompiledPart(*config)) : name;
+// A printed configuration without what reaches no machine code under the mask.
+inline std::string CompiledName(const std::string& name, Mask mask) {
+  std::optional<Config> config = ConfigFromName(name);
+  if (!config) return name;
+  config->mask = mask;
+  return ConfigName(CompiledPart(*config));
 }
 
 // "" where it says nothing, "@d128", "@causal", "@d128_bf16_causal", "@projected", "@varlen",
@@ -98,7 +100,7 @@ inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtyp
 // that exists is it. A family that is compiled once for both masks has the second alone.
 inline std::array<std::string, 2> InstanceNames(const std::string& printed, int head_dim,
                                                 bool causal, Dtype dtype, bool projected) {
-  const std::string compiled = CompiledName(printed);
+  const std::string compiled = CompiledName(printed, causal ? Mask::kCausal : Mask::kFull);
   return {compiled + InstanceSuffix(head_dim, causal, dtype, projected),
           compiled + InstanceSuffix(head_dim, false, dtype, projected)};
 }

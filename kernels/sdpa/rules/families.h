@@ -52,13 +52,12 @@ constexpr void AskEveryFamily(const Ask& ask) {
 // What a problem fixes of a configuration when its instance is compiled.
 constexpr Config Specialise(Config config, int head_dim, bool causal, Dtype dtype = Dtype::kFp16,
                             bool projected = false) {
-  config = CompiledPart(config);
   config.head_dim = head_dim;
   config.dtype = dtype;
   config.projected = projected;
   const bool at_run_time = AskFamily(config, [](auto family) { return family.kMaskAtRunTime; });
   config.mask = at_run_time ? Mask::kAtRunTime : causal ? Mask::kCausal : Mask::kFull;
-  return config;
+  return CompiledPart(config);
 }
 
 constexpr Geometry GeometryOf(const Config& config) {

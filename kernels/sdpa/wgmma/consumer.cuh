@@ -123,7 +123,7 @@ class WgmmaConsumer {
   // A tile of V, as products read it.
   __device__ uint32_t Values(int slot) const { return smem_ + kSmem.v + slot * kSmem.v_bytes; }
   // The warpgroup's first row in the tile.
-  __device__ int FirstRow() const { return warpgroup_ * kRowsPerConsumer; }
+  __device__ int FirstRow() const { return epilogue_.RowBlock() * kRowsPerConsumer; }
 
   // --- Turns at the tensor cores ---
   __device__ void AwaitTurn() const {
@@ -207,6 +207,10 @@ class WgmmaConsumer {
   }
 
   // --- Products ---
+  template <int kKeys>
+  __device__ static float (&FirstKeys(Tile& t))[kKeys / 2] {
+    return reinterpret_cast<float(&)[kKeys / 2]>(t.scores);
+  }
   // From here on Q's place is the next tile's.
   __device__ void LoadQueries(Tile& t) const {
     const uint32_t rows = smem_ + kSmem.q + (FirstRow() + thread_ / 32 * 16) * kSwizzleBytes +
@@ -221,7 +225,10 @@ class WgmmaConsumer {
     }
     Release(barriers_.QEmpty());
   }
+  // Of the tile's first kKeys keys.
+  template <int kKeys = kShape.tile_n>
   __device__ void StartScores(Tile& t, int slot) const {
+    float(&scores)[kKeys / 2] = FirstKeys<kKeys>(t);
     const uint64_t q = ptx::SwizzledDescriptor<kRow>(smem_ + kSmem.q + FirstRow() * kRow);
     const uint64_t k = ptx::SwizzledDescriptor<kRow>(smem_ + kSmem.k + slot * kSmem.kv_bytes);
     ptx::WgmmaFence();
@@ -232,31 +239,34 @@ class WgmmaConsumer {
       const uint64_t columns = Advance(k, block * kShape.tile_n * kRow + in_row);
       if constexpr (kShape.q_registers) {
         const uint32_t a[4] = {t.q.a[d / 4], t.q.a[d / 4 + 1], t.q.a[d / 4 + 2], t.q.a[d / 4 + 3]};
-        Product<kShape.tile_n>::template RS<0>(t.scores, a, columns, d == 0 ? 0 : 1);
+        Product<kKeys>::template RS<0>(scores, a, columns, d == 0 ? 0 : 1);
       } else {
-        Product<kShape.tile_n>::SS(t.scores, Advance(q, block * TileM(kShape) * kRow + in_row),
-                                   columns, d == 0 ? 0 : 1);
+        Product<kKeys>::SS(scores, Advance(q, block * TileM(kShape) * kRow + in_row), columns,
+                           d == 0 ? 0 : 1);
       }
     }
     ptx::WgmmaCommit();
   }
+  // Of the tile's first kKeys keys.
+  template <int kKeys = kShape.tile_n>
   __device__ void StartOutput(Tile& t, int slot) const {
     if constexpr (kShape.two_level) {
       Fp8::Start(t.fresh, t.probs, Values(slot));
     } else if constexpr (kShape.fp8) {
       Fp8::Start(t.out, t.probs, Values(slot));
     } else {
-      StartWideOutput(t, slot);
+      StartWideOutput<kKeys>(t, slot);
     }
   }
   // Of 16-bit P and V.
+  template <int kKeys>
   __device__ void StartWideOutput(Tile& t, int slot) const {
     const uint64_t p = ptx::SwizzledDescriptor(Probabilities());
     const uint64_t v =
         ptx::SwizzledDescriptor(smem_ + kSmem.v + slot * kSmem.kv_bytes, kShape.tile_n * 128);
     ptx::WgmmaFence();
 #pragma unroll
-    for (int key = 0; key < kShape.tile_n; key += 16) {
+    for (int key = 0; key < kKeys; key += 16) {
       if constexpr (kShape.p_smem) {
         const uint32_t step = key / kSwizzleColumns * kBlockBytes + key % kSwizzleColumns * 2;
         Product<kShape.head_dim>::template SS<1>(t.out, Advance(p, step), Advance(v, key * 128), 1);
@@ -307,7 +317,8 @@ class WgmmaConsumer {
   }
 
   // Sets scores of keys that a row does not see to -inf.
-  __device__ void Mask(float (&scores)[kScores], const WgmmaWork<kShape>& work, int n) const {
+  template <int kCount>
+  __device__ void Mask(float (&scores)[kCount], const WgmmaWork<kShape>& work, int n) const {
     const int row = work.Row(epilogue_.RowInTile());
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -318,6 +329,7 @@ class WgmmaConsumer {
 
   // Makes the probabilities of a tile A of P V. Of the tile before P V must be over; a
   // group of products is the warpgroup's, so each warp's own wait says so for all four.
+  template <int kKeys = kShape.tile_n>
   __device__ void PassProbabilities(Tile& t) const {
     const auto pair = [&](int i) {
       return PackPair<kShape.bf16>(t.scores[2 * i], t.scores[2 * i + 1]);
@@ -329,7 +341,7 @@ class WgmmaConsumer {
       ptx::FenceProxyAsync();  // to the products' proxy
     } else {
 #pragma unroll
-      for (int i = 0; i < kScores / 2; ++i) t.probs[i] = pair(i);
+      for (int i = 0; i < kKeys / 4; ++i) t.probs[i] = pair(i);
     }
   }
   // Before P V: the other warps' writes.
@@ -337,15 +349,16 @@ class WgmmaConsumer {
     if constexpr (kShape.p_smem) ptx::NamedBarrierSync(kEpilogueBarrier + warpgroup_, kWarpgroup);
   }
 
-  // From the start of a tile's scores, and with overlap of P V of the tile before, until the scores
-  // have come.
+  // From the start of a tile's scores, and with overlap of P V of the tile before, of which kBefore
+  // keys count, until the scores have come.
+  template <int kBefore = kShape.tile_n>
   __device__ void AwaitScores(Tile& t) {
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
     StartScores(t, k_.slot);
     if constexpr (kShape.overlap) {
       ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
-      StartOutput(t, v_.slot);
+      StartOutput<kBefore>(t, v_.slot);
     }
     PassTurn<WgmmaTurns::kStarted>();
     ptx::WgmmaWait<kShape.overlap ? 1 : 0>();
@@ -355,13 +368,13 @@ class WgmmaConsumer {
 
   // One K/V tile after the first. With overlap its scores and softmax run beside
   // P V of the tile before; without, P V of the tile before is over first.
-  template <bool kMasked>
+  template <bool kMasked, int kBefore = kShape.tile_n>
   __device__ void Step(Tile& t, const WgmmaWork<kShape>& work, int n) {
     float rescale[2];
-    if constexpr (!kShape.overlap) FinishOutput(t, n + 1);
+    if constexpr (!kShape.overlap) FinishOutput<kBefore>(t, n + 1);
     const auto before = tile_scales_;
     if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile<kShape>(p_, work, n);
-    AwaitScores(t);
+    AwaitScores<kBefore>(t);
     ReleaseK(n);
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
@@ -467,9 +480,10 @@ class WgmmaConsumer {
   }
 
   // P V of tile n, whose probabilities wait, from start to end.
+  template <int kKeys = kShape.tile_n>
   __device__ void FinishOutput(Tile& t, int n) {
     ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
-    StartOutput(t, v_.slot);
+    StartOutput<kKeys>(t, v_.slot);
     EndOutput(t, n);
     RefillV();
   }
@@ -511,6 +525,35 @@ class WgmmaConsumer {
     }
   }
 
+  static constexpr bool kHalfTiles = kShape.own_tiles && kShape.tile_n % 128 == 0 && !kShape.fp8;
+  // So many keys some row of the warpgroup sees, the first ones.
+  __device__ int OwnKeys(const WgmmaWork<kShape>& work) const {
+    return work.VisibleKeys(p_, work.first_row + FirstRow() + kRowsPerConsumer - 1);
+  }
+
+  // The tile of keys that the warpgroup begins with. With own_tiles it lets go at once of those
+  // that none of its rows sees; a warpgroup without a key takes the first tile. The block of rows
+  // moves from tile to tile, so that each warpgroup has as many steps as the others.
+  __device__ int FirstTile(const WgmmaWork<kShape>& work) {
+    int tile = work.kv_tiles - 1;
+    if constexpr (kShape.own_tiles) {
+      const int own = max(OwnKeys(work) - 1, 0) / kShape.tile_n;
+#pragma unroll 1
+      for (; tile > own; --tile) {
+        ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
+        AwaitTurn();
+        PassTurn<WgmmaTurns::kStarted>();
+        PassTurn<WgmmaTurns::kScored>();
+        ReleaseK(tile);
+        k_.Advance();
+        ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
+        ReleaseV(tile);
+        v_.Advance();
+      }
+    }
+    return tile;
+  }
+
   __device__ void RunTile(const WgmmaWork<kShape>& work) {
     Tile t;
 #pragma unroll
@@ -518,7 +561,7 @@ class WgmmaConsumer {
     WgmmaScales scales = ScalesOf<kShape>(p_, work);
     if constexpr (kShape.fp8) score_scale_ = Exp::Scale(scales.score);
     if constexpr (kShape.q_registers) LoadQueries(t);
-    RunKeys(t, work, work.kv_tiles - 1);
+    RunKeys(t, work, FirstTile(work));
     t.softmax.Finish();
     if constexpr (kShape.block_scale) {
       scales.score *= tile_scales_.k;
@@ -532,32 +575,52 @@ class WgmmaConsumer {
       epilogue_.Store(work, t.out, t.softmax, scales);
     }
     if constexpr (StoresThroughQ(kShape)) Release(barriers_.QEmpty());
+    if constexpr (kShape.own_tiles) epilogue_.SwapRows();
+  }
+
+  // Probabilities of the tile that a warpgroup begins with, of its first kKeys keys.
+  template <int kKeys = kShape.tile_n>
+  __device__ void Begin(Tile& t, const WgmmaWork<kShape>& work, int first, float (&rescale)[2]) {
+    float(&scores)[kKeys / 2] = FirstKeys<kKeys>(t);
+    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile<kShape>(p_, work, first);
+    ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
+    AwaitTurn();
+    StartScores<kKeys>(t, k_.slot);
+    PassTurn<WgmmaTurns::kStarted>();
+    ptx::WgmmaWait<0>();
+    ptx::PinRegisters(scores);
+    PassTurn<WgmmaTurns::kScored>();
+    ReleaseK(first);
+    k_.Advance();
+    if (kShape.causal || work.Lengths(p_).seq_kv % kShape.tile_n != 0) Mask(scores, work, first);
+    t.softmax.Update(scores, ScoreScale(), rescale);
+    if constexpr (kShape.two_level) t.carry[0] = t.carry[1] = 0.0f;  // O is 0 yet
+    PassProbabilities<kKeys>(t);
+    AwaitProbabilities();
+    if constexpr (kShape.varlen) ClearBehindLastKey(work, first);
+    RefillK();
   }
 
   // K/V tiles `first` down to the CTA's first.
   __device__ void RunKeys(Tile& t, const WgmmaWork<kShape>& work, int first) {
     float rescale[2];
-    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile<kShape>(p_, work, first);
-    ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
-    AwaitTurn();
-    StartScores(t, k_.slot);
-    PassTurn<WgmmaTurns::kStarted>();
-    ptx::WgmmaWait<0>();
-    ptx::PinRegisters(t.scores);
-    PassTurn<WgmmaTurns::kScored>();
-    ReleaseK(first);
-    k_.Advance();
-    if (kShape.causal || work.Lengths(p_).seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
-    t.softmax.Update(t.scores, ScoreScale(), rescale);
-    if constexpr (kShape.two_level) t.carry[0] = t.carry[1] = 0.0f;  // O is 0 yet
-    PassProbabilities(t);
-    AwaitProbabilities();
-    if constexpr (kShape.varlen) ClearBehindLastKey(work, first);
-    RefillK();
-
     int n = first - 1;
-    // Below this tile every row of the CTA sees every key.
-    int whole = kShape.mask_all ? 0 : max(work.VisibleKeys(p_, work.first_row), 0) / kShape.tile_n;
+    if constexpr (kHalfTiles) {
+      constexpr int kHalf = kShape.tile_n / 2;
+      if (OwnKeys(work) - first * kShape.tile_n <= kHalf) {
+        Begin<kHalf>(t, work, first, rescale);
+        if (n < 0) return End<kHalf>(t, 0);
+        Step<true, kHalf>(t, work, n--);
+      } else {
+        Begin(t, work, first, rescale);
+      }
+    } else {
+      Begin(t, work, first, rescale);
+    }
+    // Below this tile every row of the CTA, or of the warpgroup, sees every key.
+    int first_row = work.first_row;
+    if constexpr (kShape.own_tiles) first_row += FirstRow();
+    int whole = kShape.mask_all ? 0 : max(work.VisibleKeys(p_, first_row), 0) / kShape.tile_n;
     if constexpr (kShape.split_kv) whole = max(whole, work.split_begin);
 #pragma unroll 1
     for (; n >= whole; --n) Step<true>(t, work, n);
@@ -567,10 +630,13 @@ class WgmmaConsumer {
 #pragma unroll 1
       for (; n >= (kShape.split_kv ? work.split_begin : 0); --n) Step<false>(t, work, n);
     }
+    End(t, kShape.split_kv ? work.split_begin : 0);
+  }
+  template <int kKeys = kShape.tile_n>
+  __device__ void End(Tile& t, int last) {
     // The last product that reads Q is done.
     if constexpr (!StoresThroughQ(kShape) && !kShape.q_registers) Release(barriers_.QEmpty());
-
-    FinishOutput(t, kShape.split_kv ? work.split_begin : 0);
+    FinishOutput<kKeys>(t, last);
   }
 
   const Params& p_;

@@ -29,11 +29,23 @@ class WgmmaEpilogue {
 
   //   smem: base of the tiles
   __device__ WgmmaEpilogue(const Params& p, uint32_t smem, int warpgroup, int thread)
-      : p_(p), smem_(smem), warpgroup_(warpgroup), thread_(thread) {}
+      : p_(p), smem_(smem), warpgroup_(warpgroup), thread_(thread) {
+    if constexpr (kShape.own_tiles) row_block_.of = warpgroup;
+  }
+
+  // Which block of 64 rows of the tile is the warpgroup's.
+  __device__ int RowBlock() const {
+    if constexpr (kShape.own_tiles) {
+      return row_block_.of;
+    } else {
+      return warpgroup_;
+    }
+  }
+  __device__ void SwapRows() { row_block_.of = kShape.consumers - 1 - row_block_.of; }
 
   // The thread's first row in the tile; the second is eight rows on.
   __device__ int RowInTile() const {
-    return warpgroup_ * kRowsPerConsumer + thread_ / 32 * 16 + thread_ % 32 / 4;
+    return RowBlock() * kRowsPerConsumer + thread_ / 32 * 16 + thread_ % 32 / 4;
   }
 
   __device__ void Store(const WgmmaWork<kShape>& work, const float (&out)[kShape.head_dim / 2],
@@ -114,7 +126,9 @@ class WgmmaEpilogue {
     constexpr WgmmaSmem kSmem = MakeSmem(kShape);
     constexpr int kBlockBytes = TileM(kShape) * 128;
     constexpr int kRounds = OutputRounds(kShape);
-    const uint32_t tile = smem_ + kSmem.o + warpgroup_ * kRowsPerConsumer * 128;
+    // Elsewhere a copy of the other warpgroup's may still read; but in Q's place it may read Q.
+    const int place = StoresThroughQ(kShape) ? RowBlock() : warpgroup_;
+    const uint32_t tile = smem_ + kSmem.o + place * kRowsPerConsumer * 128;
     const int barrier = kEpilogueBarrier + warpgroup_;
     const int first_row = FirstRow(work);
     const float inverse[2] = {Inverse(softmax.sum[0], scales), Inverse(softmax.sum[1], scales)};
@@ -189,7 +203,7 @@ class WgmmaEpilogue {
  private:
   // Of the warpgroup, in the sequence.
   __device__ int FirstRow(const WgmmaWork<kShape>& work) const {
-    return work.first_row + warpgroup_ * kRowsPerConsumer;
+    return work.first_row + RowBlock() * kRowsPerConsumer;
   }
 
   // All threads of the warpgroups that compute.
@@ -227,6 +241,11 @@ class WgmmaEpilogue {
   const uint32_t smem_;
   const int warpgroup_;
   const int thread_;
+  struct Block {
+    int of;
+  };
+  struct NoBlock {};
+  [[no_unique_address]] std::conditional_t<kShape.own_tiles, Block, NoBlock> row_block_;
 };
 
 }  // namespace warpledger::sdpa

@@ -78,7 +78,10 @@ struct WgmmaBarriers {
     if constexpr (kShape.dynamic_schedule) {
       for (int i = 0; i < kWorkSlots; ++i) {
         ptx::MbarrierInit(WorkFull(i), 1);
-        ptx::MbarrierInit(WorkEmpty(i), kConsumerWarps + (kShape.fp8 ? kTransposingWarps : 0));
+        constexpr int kOfOneCta = kConsumerWarps + (kShape.fp8 ? kTransposingWarps : 0);
+        // In a cluster the producers read numbers too.
+        ptx::MbarrierInit(WorkEmpty(i),
+                          kShape.cluster == 1 ? kOfOneCta : (kOfOneCta + 1) * kShape.cluster);
       }
     }
     ptx::MbarrierInitFence();

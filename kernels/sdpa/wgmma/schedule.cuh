@@ -299,7 +299,9 @@ class TileQueue {
   // not waited for here, so that a round trip to L2 passes beside the wait for a slot of
   // the ring; not earlier, for a tile that is asked for is no other CTA's any more.
   __device__ void FetchAhead() {
-    if constexpr (kShape.fetch_ahead) fetched_ = atomicAdd(p_.next_tile, 1);
+    if constexpr (kShape.fetch_ahead) {
+      if (AsksForCluster()) fetched_ = atomicAdd(p_.next_tile, 1);
+    }
   }
 
   // Both sides: the next tile, or -1 when there is none; with varlen the consumers get its head.
@@ -320,14 +322,10 @@ class TileQueue {
         if (tile < tiles_) return tile;
       }
       return -1;
+    } else if constexpr (kProducer && kShape.cluster > 1) {
+      return NextOfCluster();
     } else if constexpr (kProducer) {
-      int tile = blockIdx.x;
-      if (round_++ > 0) {
-        const int fetched = kShape.fetch_ahead ? fetched_ : atomicAdd(p_.next_tile, 1);
-        if (fetched == tiles_ - 1) *p_.next_tile = 0;
-        tile = fetched + gridDim.x;
-      }
-      if (tile >= tiles_) tile = -1;
+      const int tile = NextOfCounter();
       ptx::MbarrierWait(barriers_.WorkEmpty(slot_.slot), slot_.phase ^ 1);
       if constexpr (kShape.varlen) {
         Publish(tile, barriers_.WorkTile(slot_.slot));
@@ -344,7 +342,11 @@ class TileQueue {
           if (threadIdx.x % 32 == 0) ptx::MbarrierArrive(barriers_.WorkEmpty(slot_.Before().slot));
         }
       }
-      ptx::MbarrierWait(barriers_.WorkFull(slot_.slot), slot_.phase);
+      if constexpr (kShape.cluster > 1) {
+        ptx::MbarrierWaitForPeers(barriers_.WorkFull(slot_.slot), slot_.phase);
+      } else {
+        ptx::MbarrierWait(barriers_.WorkFull(slot_.slot), slot_.phase);
+      }
       // A lane that came out of the wait late, behind the arrival below, could find the
       // barrier two phases on.
       __syncwarp();
@@ -358,7 +360,7 @@ class TileQueue {
       int tile = 0;
       if (threadIdx.x % 32 == 0) {
         tile = ptx::LoadShared(barriers_.WorkTile(slot_.slot));
-        ptx::MbarrierArrive(barriers_.WorkEmpty(slot_.slot));
+        GiveBack(tile);
       }
       slot_.Advance();
       // The same in all lanes, which the compiler must be told too: else all that follows
@@ -378,6 +380,53 @@ class TileQueue {
   }
 
  private:
+  // The first CTA's producer asks for all CTAs of a cluster.
+  __device__ static bool AsksForCluster() { return blockIdx.x % kShape.cluster == 0; }
+
+  // Its next number of the queue, or -1.
+  __device__ int NextOfCounter() {
+    int tile = blockIdx.x / kShape.cluster;
+    if (round_++ > 0) {
+      const int fetched = kShape.fetch_ahead ? fetched_ : atomicAdd(p_.next_tile, 1);
+      if (fetched == tiles_ - 1) *p_.next_tile = 0;
+      tile = fetched + gridDim.x / kShape.cluster;
+    }
+    if (tile >= tiles_) tile = -1;
+    return tile;
+  }
+
+  // The producer of each CTA: the first one's stores the number in all CTAs' slots, and all of them
+  // read it there. A slot is free once every reader of the cluster has said so to the first CTA.
+  __device__ int NextOfCluster() {
+    const uint32_t full = barriers_.WorkFull(slot_.slot);
+    const uint32_t number = barriers_.WorkTile(slot_.slot);
+    ptx::MbarrierArriveExpectBytes(full, sizeof(int));
+    if (AsksForCluster()) {
+      const int tile = NextOfCounter();
+      ptx::MbarrierWait(barriers_.WorkEmpty(slot_.slot), slot_.phase ^ 1);
+#pragma unroll
+      for (int rank = 0; rank < kShape.cluster; ++rank) {
+        ptx::StoreAsync32(ptx::MapShared(number, rank), static_cast<uint32_t>(tile),
+                          ptx::MapShared(full, rank));
+      }
+    }
+    ptx::MbarrierWaitForPeers(full, slot_.phase);
+    const int tile = ptx::LoadShared(number);
+    GiveBack(tile);
+    slot_.Advance();
+    return tile;
+  }
+
+  // The slot whose number has been read.
+  __device__ void GiveBack(int tile) const {
+    const uint32_t empty = barriers_.WorkEmpty(slot_.slot);
+    if constexpr (kShape.cluster == 1) {
+      ptx::MbarrierArrive(empty);
+    } else if (tile >= -1) {  // always; a relaxed arrival would not wait for the number otherwise
+      ptx::MbarrierArriveClusterRelaxed(ptx::MapShared(empty, 0));
+    }
+  }
+
   __device__ void Publish(int tile, uint32_t slot) {
     slot_.work.head = -1;
     if (tile >= 0) slot_.work = DecodeWork<kShape>(p_, tile);

@@ -70,6 +70,7 @@ struct WgmmaShape {
   bool varlen = false;            // a block is of the sequence that the plan says (varlen/)
   bool keep_k = false;            // K stays in shared memory for all tiles of queries of a head,
   bool keep_v = false;            // and so does V
+  bool own_tiles = false;         // each warpgroup begins with the last tile that its rows see
   int k_stages = 0;               // with keep_k alone: K's tiles in shared memory; V's are `stages`
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
@@ -292,6 +293,7 @@ constexpr WgmmaShape WgmmaShapeOf(const Config& c) {
   s.cluster_join = c.wgmma_cluster_join != 0;
   s.dependent_launch = c.wgmma_dependent_launch != 0;
   s.varlen = c.varlen;
+  s.own_tiles = c.wgmma_own_tiles != 0;
   if (c.wgmma_keep_kv) {
     s.keep_k = true;
     s.keep_v = s.head_dim == 64;  // at 128 K alone fits

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "tests/ablations/judge/summarize_fixture.h"
 #include "tests/ablations/record/record_fixture.h"
 
@@ -393,6 +394,22 @@ TEST(SummarizeTest, AShapeOfADtypeThatTheKernelsAreNotBuiltForIsNotApplicable) {
   const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
   EXPECT_EQ(verdict["verdict"], "NOT_APPLICABLE");
   EXPECT_EQ(verdict["reason"], "no kernel of this design is compiled for head_dim 64 in bf16");
+}
+
+TEST(SummarizeTest, WhereBothSidesRunOneKernelAToggleHasNothingToDo) {
+  Record record = ExampleRecord();
+  Arm& arm = *absl::c_find_if(record.run.arms, [](const Arm& a) { return a.toggle == "wmma_qk"; });
+  arm.config = "kv_tiling+wgmma_own_tiles";
+  arm.toggle = "wgmma_own_tiles";
+  const Json summary = SummaryOf(record);
+  const Json verdict = VerdictOn(summary, "wgmma_own_tiles", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "NOT_APPLICABLE");
+  EXPECT_EQ(verdict["reason"],
+            "it has nothing to do on this shape, where both sides run one kernel");
+  // Under the causal mask there is something.
+  record.run.shapes[1].fields["causal"] = true;
+  EXPECT_NE(VerdictOn(SummaryOf(record), "wgmma_own_tiles", "mission_b")["verdict"],
+            "NOT_APPLICABLE");
 }
 
 TEST(SummarizeTest, ControlsSayWhatTheirTimesAloneWouldHaveSaid) {

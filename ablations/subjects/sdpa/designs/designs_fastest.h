@@ -57,6 +57,23 @@ inline Design FastestFp8Design(int head_dim) {
   return design;
 }
 
+// The kernel; one that is another form of a kernel before it, by the one toggle in which they
+// differ, as a step from that one, or as that one without the toggle.
+inline void AddForm(const std::string& prefix, const sdpa::LibraryKernel& kernel, Design* design) {
+  const std::string name = prefix + std::string(kernel.name);
+  if (kernel.form_of.empty()) {
+    design->arms.push_back({name, kernel.config});
+    return;
+  }
+  const std::string base = prefix + std::string(kernel.form_of);
+  const sdpa::Config of = ConfigOf(*design, base);
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (of.*row.field == kernel.config.*row.field) continue;
+    const char* role = kernel.config.*row.field == row.levels.values[0] ? "without" : "step";
+    design->arms.push_back({name, kernel.config, role, std::string(row.id), base});
+  }
+}
+
 inline std::vector<Design> FastestDesigns() {
   std::vector<Design> designs;
   for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
@@ -77,7 +94,8 @@ inline std::vector<Design> FastestDesigns() {
                          .head_dims = {kernel.head_dim},
                          .dtypes = {kernel.dtype}});
     }
-    designs.back().arms.push_back({name + ":" + std::string(kernel.name), kernel.config});
+    const std::string prefix = name + ":";
+    AddForm(prefix, kernel, &designs.back());
   }
   for (Design& design : designs) {
     const std::string base = design.arms.front().name;
@@ -100,12 +118,13 @@ inline std::vector<Design> WithoutDesigns() {
                      .label = "the fastest kernels for head_dim " + dim + ", less a technique each",
                      .head_dims = {head_dim}};
     for (const DesignArm& arm : fastest.arms) {
-      if (arm.role == "aa") continue;
+      if (arm.role != "base") continue;
       const std::string name = design.name + arm.name.substr(fastest.name.size());
       design.arms.push_back({name, arm.config});
       for (const sdpa::ToggleField field :
            {&sdpa::Config::wgmma_skip_maxima, &sdpa::Config::wgmma_q_registers,
-            &sdpa::Config::wgmma_keep_kv, &sdpa::Config::ping_pong}) {
+            &sdpa::Config::wgmma_keep_kv, &sdpa::Config::wgmma_own_tiles,
+            &sdpa::Config::ping_pong}) {
         if (arm.config.*field == 0) continue;
         const std::string id(sdpa::ToggleId(field));
         sdpa::Config less = arm.config;

@@ -81,6 +81,7 @@ inline Design HopperPlusDesign() {
     if (row.control || !Includes(row.families, sdpa::Family::kWgmma)) continue;
     // Nothing to pack in most of these problems: hopper_gqa.
     if (row.field == &sdpa::Config::wgmma_pack_heads) continue;
+    if (row.field == &sdpa::Config::kv_multicast) continue;  // on the static schedule, below
     if (row.field == &sdpa::Config::wgmma_fp8) continue;  // with its sums in two levels: hopper_fp8
     for (const int level : OnLevels(row)) {
       sdpa::Config config = end;

@@ -69,6 +69,60 @@ TEST(ExpectedUs, OfE4m3AtOtherHeadDimsIsThatOf128InProportion) {
   }
 }
 
+TEST(IsFasterForm, GoesByKeysMaskAndHowManyTilesThereAre) {
+  const auto faster = [](std::string_view name, const Problem& problem) {
+    const auto* const kernel =
+        std::find_if(std::begin(kLibraryKernels), std::end(kLibraryKernels), [&](const auto& any) {
+          return any.name == name && any.head_dim == problem.head_dim && any.dtype == problem.dtype;
+        });
+    EXPECT_FALSE(kernel->form_of.empty()) << name;
+    return IsFasterForm(*kernel, problem, kSms);
+  };
+  const auto of = [](int keys, int head_dim, bool causal) {
+    return Problem{16384 / keys, 2048 / head_dim, 2048 / head_dim, keys, keys, head_dim, causal};
+  };
+  for (const bool causal : {false, true}) {
+    EXPECT_FALSE(faster("pipelined_two_warpgroups_reread", of(512, 64, causal)));
+    EXPECT_TRUE(faster("pipelined_two_warpgroups_reread", of(1024, 64, causal)));
+    EXPECT_EQ(faster("pipelined_pairs", of(8192, 128, causal)), !causal);
+    EXPECT_FALSE(faster("pipelined_pairs", of(512, 128, causal)));
+    EXPECT_EQ(faster("pipelined_short_pairs", of(512, 128, causal)), causal);
+    EXPECT_FALSE(faster("pipelined_short", of(512, 128, causal)));
+    EXPECT_EQ(faster("pipelined_short", of(1024, 128, causal)), causal);
+    EXPECT_FALSE(faster("pipelined_short", of(2048, 128, causal)));
+    EXPECT_FALSE(faster("pipelined_pairs", of(2048, 256, causal)));
+    EXPECT_TRUE(faster("pipelined_pairs", of(8192, 256, causal)));
+  }
+  // Too few tiles to fill the GPU several times with pairs.
+  EXPECT_FALSE(faster("pipelined_pairs", {1, 2, 2, 8192, 8192, 128, false}));
+  EXPECT_FALSE(faster("pipelined_short_pairs", {2, 16, 16, 512, 512, 128, true}));
+  EXPECT_TRUE(faster("pipelined_short", {2, 16, 16, 512, 512, 128, true}));
+}
+
+TEST(ExpectedUs, OfTheFormThatIsFasterIsLess) {
+  for (const LibraryKernel& form : kLibraryKernels) {
+    if (form.form_of.empty()) continue;
+    const auto* const of =
+        std::find_if(std::begin(kLibraryKernels), std::end(kLibraryKernels), [&](const auto& any) {
+          return any.name == form.form_of && any.head_dim == form.head_dim &&
+                 any.dtype == form.dtype;
+        });
+    ASSERT_LT(of, &form) << form.name;
+    int faster = 0;
+    for (const int keys : {512, 1024, 2048, 4096, 8192}) {
+      for (const bool causal : {false, true}) {
+        const int heads = 2048 / form.head_dim;
+        Problem p = {16384 / keys, heads, heads, keys, keys, form.head_dim, causal};
+        p.dtype = form.dtype;
+        if (!IsFasterForm(form, p, kSms)) continue;
+        ++faster;
+        EXPECT_LT(ExpectedUs(form, p, kSms), ExpectedUs(*of, p, kSms)) << form.name << keys;
+      }
+    }
+    EXPECT_GT(faster, 0) << form.name;
+  }
+}
+
 TEST(TakesClusterForm, WhereHalfOfTheSmsFillSmallClusters) {
   const auto takes = [](const Problem& problem) {
     const auto* const kernel =

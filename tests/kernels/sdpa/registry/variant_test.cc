@@ -40,7 +40,7 @@ TEST(ConfigFromName, ReadsNothingThatTheRegistryDoesntHave) {
        {"", "kv_tiling+", "+kv_tiling", "no_such_toggle", "kv_tiling+no_such_toggle", "kv_tiling=7",
         "kv_tiling=1", "kv_tiling=", "cp_async_stages=3x", "minimal_scalar+kv_tiling"}) {
     EXPECT_EQ(ConfigFromName(name), std::nullopt) << name;
-    EXPECT_EQ(CompiledName(name), name);
+    EXPECT_EQ(CompiledName(name, Mask::kFull), name);
   }
 }
 
@@ -55,18 +55,35 @@ TEST(ConfigName, IsAnotherForEachConfiguration) {
 
 // What reaches no machine code is not in the instance's name, whose code is that without.
 TEST(CompiledPart, LeavesTogglesThatReachTheCodeAsTheyAre) {
-  for (const Config& config : AllConfigs()) {
-    const Config compiled = CompiledPart(config);
-    EXPECT_EQ(CompiledPart(compiled), compiled);
-    EXPECT_EQ(CompiledName(ConfigName(config)), ConfigName(compiled));
-    for (const ToggleRow& row : kToggles) {
-      if (!row.launch_side) {
-        EXPECT_EQ(compiled.*row.field, config.*row.field) << row.id;
-      } else if (row.code_side_with == nullptr) {
-        EXPECT_EQ(compiled.*row.field, 0) << row.id;
+  for (const Mask mask : {Mask::kFull, Mask::kCausal}) {
+    for (Config config : AllConfigs()) {
+      config.mask = mask;
+      const Config compiled = CompiledPart(config);
+      EXPECT_EQ(CompiledPart(compiled), compiled);
+      EXPECT_EQ(CompiledName(ConfigName(config), mask), ConfigName(compiled));
+      for (const ToggleRow& row : kToggles) {
+        const bool nothing_to_do = row.causal_only && mask == Mask::kFull;
+        if (!row.launch_side && !nothing_to_do) {
+          EXPECT_EQ(compiled.*row.field, config.*row.field) << row.id;
+        } else if (row.code_side_with == nullptr) {
+          EXPECT_EQ(compiled.*row.field, 0) << row.id;
+        }
       }
     }
   }
+}
+
+// A kernel that is compiled for both masks at once can't leave it out.
+TEST(CompiledPart, HasTogglesForTheCausalMaskInFamiliesThatAreCompiledForEachMask) {
+  int configs = 0;
+  for (const Config& config : LegalConfigs()) {
+    for (const ToggleRow& row : kToggles) {
+      if (!row.causal_only || config.*row.field == 0) continue;
+      ++configs;
+      EXPECT_FALSE(AskFamily(config, [](auto family) { return family.kMaskAtRunTime; })) << row.id;
+    }
+  }
+  EXPECT_GT(configs, 0);
 }
 
 TEST(InstanceSymbol, ReadsLikeTheName) {

@@ -369,12 +369,18 @@ const Ruling kRulings[] = {
      "wgmma_q_registers without tma_store"},
     {"wgmma+wgmma_q_registers", 64, "wgmma_q_registers needs consumer_warpgroups"},
     {"wgmma+softmax_overlap+consumer_warpgroups+dynamic_schedule+wgmma_keep_kv", 64, ""},
+    {"wgmma+softmax_overlap+consumer_warpgroups+dynamic_schedule+kv_multicast", 128, ""},
+    {"wgmma+softmax_overlap+consumer_warpgroups+dynamic_schedule+kv_multicast+wgmma_keep_kv", 64,
+     "kv_multicast without wgmma_keep_kv"},
     {"wgmma+softmax_overlap+consumer_warpgroups+dynamic_schedule+wgmma_keep_kv", 128, ""},
     {"wgmma+softmax_overlap+consumer_warpgroups+dynamic_schedule+wgmma_keep_kv", 256,
      "wgmma_keep_kv without head_dim=256"},
     {"wgmma+kv_ring_stages+softmax_overlap+consumer_warpgroups+dynamic_schedule+tma_store+"
      "wgmma_keep_kv",
      128, "wgmma_keep_kv without tma_store"},
+    {"wgmma+softmax_overlap+consumer_warpgroups+wgmma_own_tiles", 0, ""},
+    {"wgmma+consumer_warpgroups+wgmma_own_tiles", 0, "wgmma_own_tiles needs softmax_overlap"},
+    {"wgmma+softmax_overlap+wgmma_own_tiles", 0, "wgmma_own_tiles needs consumer_warpgroups"},
     // Sums tell of maxima only where there is something to rise above.
     {"wgmma+softmax_overlap+wgmma_lazy_rescale+wgmma_thread_max+wgmma_skip_maxima", 0, ""},
     {"wgmma+softmax_overlap+wgmma_lazy_rescale+wgmma_skip_maxima", 0,

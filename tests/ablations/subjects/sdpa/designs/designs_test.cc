@@ -199,6 +199,25 @@ TEST(FactorialDesign, FixesWhatItsTogglesNeedBeyondThemselves) {
   EXPECT_TRUE(design.infeasible.empty());
 }
 
+// --- Toggles of one mask -------------------------------------------------------
+
+TEST(WithoutDesigns, RunOneInstanceUnderAFullMaskWithAndWithoutAToggleOfTheCausalOne) {
+  int arms = 0;
+  for (const Design& design : WithoutDesigns()) {
+    for (const DesignArm& arm : design.arms) {
+      if (arm.toggle != "wgmma_own_tiles") continue;
+      ++arms;
+      const sdpa::Config& with = ArmNamed(design, arm.base).config;
+      const int head_dim = design.head_dims.front();
+      EXPECT_EQ(sdpa::Specialise(arm.config, head_dim, false),
+                sdpa::Specialise(with, head_dim, false));
+      EXPECT_NE(sdpa::Specialise(arm.config, head_dim, true),
+                sdpa::Specialise(with, head_dim, true));
+    }
+  }
+  EXPECT_EQ(arms, 4);  // of two kernels at head_dim 64
+}
+
 // --- mma ------------------------------------------------------------------------
 
 TEST(MmaLaunchDesign, RunsOneInstanceInEveryArmOfAToggleThatReachesNoCode) {

@@ -45,13 +45,20 @@ inline void MbarrierArriveClusterRelaxed(uint32_t cluster_barrier) {
   emulation::Arrive(CtaOf(cluster_barrier).mbarriers[AddressInCta(cluster_barrier)]);
 }
 
-inline void StoreAsync128(uint32_t cluster_smem, uint4 v, uint32_t cluster_barrier) {
+// A store that completes as bytes on a barrier of the same CTA.
+template <std::size_t kWords>
+void StoreAsync(uint32_t cluster_smem, const uint32_t (&words)[kWords], uint32_t cluster_barrier) {
   emulation::Cta& cta = CtaOf(cluster_smem);
   if (&cta != &CtaOf(cluster_barrier)) emulation::Die("a store to another CTA than its barrier's");
-  const uint32_t words[] = {v.x, v.y, v.z, v.w};
   emulation::CopyBulk(cta, {AddressInCta(cluster_barrier),
-                            {{emulation::Smem(cta, AddressInCta(cluster_smem), sizeof(v)),
-                              emulation::Kept(words), sizeof(v)}}});
+                            {{emulation::Smem(cta, AddressInCta(cluster_smem), sizeof(words)),
+                              emulation::Kept(words), sizeof(words)}}});
+}
+inline void StoreAsync128(uint32_t cluster_smem, uint4 v, uint32_t cluster_barrier) {
+  StoreAsync(cluster_smem, {v.x, v.y, v.z, v.w}, cluster_barrier);
+}
+inline void StoreAsync32(uint32_t cluster_smem, uint32_t v, uint32_t cluster_barrier) {
+  StoreAsync(cluster_smem, {v}, cluster_barrier);
 }
 inline void MbarrierWaitForPeers(uint32_t barrier, uint32_t parity) {
   emulation::WaitForPhase(barrier, parity);
