@@ -96,7 +96,7 @@ constexpr Config KeepKv(Config config) {
   return config;
 }
 // Under a causal mask each warpgroup begins with its own last tile of keys
-// (reports/decisions/0018-hopper-beyond-its-ladder.md).
+// (reports/decisions/0049-forms-of-a-kernel.md).
 constexpr Config OwnTiles(Config config) {
   config.wgmma_own_tiles = 1;
   return config;
