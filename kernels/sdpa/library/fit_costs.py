@@ -124,6 +124,8 @@ def regrets(measured, said, costs=None):
             continue
         chosen = said[problem]["choice"] if costs is None else min(
             kernels, key=lambda k: costs[k, head_dim(problem)] @ np.array(kernels[k]["terms"]))
+        while chosen not in by_kernel and kernels[chosen]["form_of"]:  # the record is older than the form
+            chosen = kernels[chosen]["form_of"]
         best = min(by_kernel, key=by_kernel.get)
         found.append((by_kernel[chosen] / by_kernel[best] - 1, problem, chosen, best))
     return found

@@ -32,9 +32,9 @@ void PrintKernels(const Problem& problem, bool e4m3) {
   const char* comma = "{";
   for (const LibraryKernel& kernel : kLibraryKernels) {
     if (kernel.config.varlen || TakesE4m3(kernel) != e4m3 || !Takes(kernel, problem)) continue;
-    std::printf(R"(%s"%s":{"config":"%s","us":%.17g,"terms":[)", comma,
+    std::printf(R"(%s"%s":{"config":"%s","form_of":"%s","us":%.17g,"terms":[)", comma,
                 std::string(kernel.name).c_str(), ConfigName(kernel.config).c_str(),
-                ExpectedUs(kernel, problem, kSms));
+                std::string(kernel.form_of).c_str(), ExpectedUs(kernel, problem, kSms));
     const CostTerms terms = CostTermsOf(kernel, problem, kSms);
     for (int i = 0; i < kCostTerms; ++i) std::printf("%s%.17g", i == 0 ? "" : ",", terms[i]);
     std::printf("]}");

@@ -15,6 +15,7 @@
 #include "kernels/common/wgmma.cuh"
 #include "kernels/sdpa/shared/exp_method.h"
 #include "kernels/sdpa/wgmma/consumer.cuh"
+#include "kernels/sdpa/wgmma/consumer_keys.cuh"
 #include "kernels/sdpa/wgmma/load/copy_producer.cuh"
 #include "kernels/sdpa/wgmma/load/producer.cuh"
 #include "kernels/sdpa/wgmma/load/transpose.cuh"
