@@ -209,20 +209,18 @@ bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, int sms) {
 
 bool IsFasterForm(const LibraryKernel& kernel, const Problem& p, int sms) {
   // Keys, between two lengths at which records disagree.
-  constexpr int kFewest = 640;      // 512 and 1,024
-  constexpr int kShort = 1280;      // 1,024 and 2,048
-  constexpr int kLongAt128 = 1536;  // 512 and 2,048
-  constexpr int kLongAt256 = 3072;  // 2,048 and 8,192
-  constexpr int kLeastRounds = 4;   // of pairs; fewer were not measured
+  constexpr int kFewest = 640;     // 512 and 1,024
+  constexpr int kShort = 1280;     // 1,024 and 2,048
+  constexpr int kLong = 3072;      // 2,048 and 4,096
+  constexpr int kLeastRounds = 4;  // of pairs; fewer were not measured
   const Config& config = kernel.config;
   if (config.kv_multicast != 0 || config.wgmma_tile == 3) {
     const Tiling t = TilingOf(kernel, p, sms);
     const bool many = t.heads * CeilDiv(t.query_tiles, 2) >= int64_t{kLeastRounds} * (sms / 2);
     const bool few_keys = p.causal && p.seq_kv <= kFewest;
     if (config.wgmma_tile != 3) {
-      const bool long_keys =
-          kernel.head_dim == 128 ? !p.causal && p.seq_kv >= kLongAt128 : p.seq_kv >= kLongAt256;
-      return many && long_keys;
+      const bool long_keys = kernel.head_dim == 256 && p.seq_kv >= kLong;
+      return many && (p.causal ? long_keys : p.seq_kv > kFewest);
     }
     return config.kv_multicast != 0 ? many && few_keys
                                     : p.causal && p.seq_kv <= kShort && !(many && few_keys);

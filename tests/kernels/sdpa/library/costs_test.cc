@@ -84,14 +84,16 @@ TEST(IsFasterForm, GoesByKeysMaskAndHowManyTilesThereAre) {
   for (const bool causal : {false, true}) {
     EXPECT_FALSE(faster("pipelined_two_warpgroups_reread", of(512, 64, causal)));
     EXPECT_TRUE(faster("pipelined_two_warpgroups_reread", of(1024, 64, causal)));
-    EXPECT_EQ(faster("pipelined_pairs", of(8192, 128, causal)), !causal);
-    EXPECT_FALSE(faster("pipelined_pairs", of(512, 128, causal)));
+    for (const int head_dim : {128, 256}) {
+      EXPECT_FALSE(faster("pipelined_pairs", of(512, head_dim, causal)));
+      EXPECT_EQ(faster("pipelined_pairs", of(1024, head_dim, causal)), !causal);
+      EXPECT_EQ(faster("pipelined_pairs", of(2048, head_dim, causal)), !causal);
+      EXPECT_EQ(faster("pipelined_pairs", of(8192, head_dim, causal)), head_dim == 256 || !causal);
+    }
     EXPECT_EQ(faster("pipelined_short_pairs", of(512, 128, causal)), causal);
     EXPECT_FALSE(faster("pipelined_short", of(512, 128, causal)));
     EXPECT_EQ(faster("pipelined_short", of(1024, 128, causal)), causal);
     EXPECT_FALSE(faster("pipelined_short", of(2048, 128, causal)));
-    EXPECT_FALSE(faster("pipelined_pairs", of(2048, 256, causal)));
-    EXPECT_TRUE(faster("pipelined_pairs", of(8192, 256, causal)));
   }
   // Too few tiles to fill the GPU several times with pairs.
   EXPECT_FALSE(faster("pipelined_pairs", {1, 2, 2, 8192, 8192, 128, false}));
