@@ -60,6 +60,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
       *value = 228 << 10;
       return cudaSuccess;
+    case cudaDevAttrGlobalMemoryBusWidth:
+      *value = 5120;
+      return cudaSuccess;
     case cudaDevAttrL2CacheSize:
       *value = 50 << 20;
       return cudaSuccess;

@@ -102,32 +102,32 @@ std::string WhyNot(const LibraryKernel& kernel, const Problem& p, const TensorLa
 }
 
 Choice ChoiceOf(const LibraryKernel& kernel, const Problem& problem, const TensorLayouts& layouts,
-                int sms) {
+                const Gpu& gpu) {
   if (!IsFor(kernel, problem, layouts)) return {};
   for (const int launches : {1, layouts.packed() ? 1 : problem.batch}) {
     const Problem each = Choice::OfLaunch(problem, launches);
     if (!WhyNot(kernel, each, layouts).empty()) continue;
-    return {&kernel, launches, launches * ExpectedUs(kernel, Average(each, layouts), sms)};
+    return {&kernel, launches, launches * ExpectedUs(kernel, Average(each, layouts), gpu)};
   }
   return {};
 }
 
-Choice ChooseKernel(const Problem& problem, const TensorLayouts& layouts, int sms) {
+Choice ChooseKernel(const Problem& problem, const TensorLayouts& layouts, const Gpu& gpu) {
   Choice best;
   for (const LibraryKernel& kernel : kLibraryKernels) {
-    const Choice choice = ChoiceOf(kernel, problem, layouts, sms);
+    const Choice choice = ChoiceOf(kernel, problem, layouts, gpu);
     if (choice.kernel == nullptr || (best.kernel != nullptr && choice.us >= best.us)) continue;
     best = choice;
   }
   return best;
 }
 
-std::string Explain(const Problem& problem, const TensorLayouts& layouts, int sms) {
+std::string Explain(const Problem& problem, const TensorLayouts& layouts, const Gpu& gpu) {
   std::vector<Choice> able;
   std::string unable;
   for (const LibraryKernel& kernel : kLibraryKernels) {
     if (!IsFor(kernel, problem, layouts)) continue;
-    const Choice choice = ChoiceOf(kernel, problem, layouts, sms);
+    const Choice choice = ChoiceOf(kernel, problem, layouts, gpu);
     if (choice.kernel != nullptr) {
       able.push_back(choice);
       continue;

@@ -7,13 +7,15 @@
 // do for the batch too (FoldedHeadStride). Where it does not, each batch is a launch of its own, or
 // the kernel of packed sequences takes the batches as these (FoldedRows).
 //
-//   const Choice choice = ChooseKernel(problem, ContiguousLayouts(problem, problem.head_dim), 132);
+//   const Choice choice = ChooseKernel(problem, ContiguousLayouts(problem, problem.head_dim),
+//                                      {132});
 
 #ifndef WARPLEDGER_KERNELS_SDPA_LIBRARY_CHOICE_H_
 #define WARPLEDGER_KERNELS_SDPA_LIBRARY_CHOICE_H_
 
 #include <string>
 
+#include "kernels/sdpa/library/costs.h"
 #include "kernels/sdpa/library/kernels.h"
 #include "kernels/sdpa/problem/problem.h"
 #include "kernels/sdpa/shared/kernel_layout.h"
@@ -39,13 +41,13 @@ struct Choice {
 
 // How the kernel does it; null where it does not.
 Choice ChoiceOf(const LibraryKernel& kernel, const Problem& problem, const TensorLayouts& layouts,
-                int sms);
+                const Gpu& gpu);
 
 // The one of the least time.
-Choice ChooseKernel(const Problem& problem, const TensorLayouts& layouts, int sms);
+Choice ChooseKernel(const Problem& problem, const TensorLayouts& layouts, const Gpu& gpu);
 
 // "pipelined: 12.3 us; resident: 20.1 us; split_mma: not supported: …", the chosen one first.
-std::string Explain(const Problem& problem, const TensorLayouts& layouts, int sms);
+std::string Explain(const Problem& problem, const TensorLayouts& layouts, const Gpu& gpu);
 
 }  // namespace warpledger::sdpa
 

@@ -92,7 +92,7 @@ Config Compiled(const LibraryKernel& kernel, const Problem& p) {
   return Specialise(kernel.config, p.head_dim, p.causal, p.dtype);
 }
 
-Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, int sms) {
+Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
   const Config config = Compiled(kernel, p);
   const int group = p.heads_q / p.heads_kv;
   const int64_t heads_q = int64_t{p.batch} * p.heads_q;
@@ -104,7 +104,7 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, int sms) {
       // CTAs of a cluster divide the keys, as splits do; the warpgroups of one do it again.
       t = {heads_q,          CeilDiv(p.seq_q, kRowsPerConsumer),
            kRowsPerConsumer, ChunkKeys(shape) * shape.warpgroups,
-           shape.cluster,    int64_t{sms} * (shape.warpgroups == 1 ? 4 : 2)};
+           shape.cluster,    int64_t{gpu.sms} * (shape.warpgroups == 1 ? 4 : 2)};
       break;
     }
     case Family::kWgmma: {
@@ -115,11 +115,11 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, int sms) {
            positions,
            shape.tile_n,
            1,
-           sms};
+           gpu.sms};
       const int64_t tiles = t.heads * t.query_tiles;
-      if (shape.split_kv && tiles <= sms) {
+      if (shape.split_kv && tiles <= gpu.sms) {
         const int rows = std::min(TileM(shape), p.seq_q * (shape.pack_heads ? group : 1));
-        t.splits = WgmmaSplits(shape, static_cast<int>(tiles), rows, p.seq_kv, sms);
+        t.splits = WgmmaSplits(shape, static_cast<int>(tiles), rows, p.seq_kv, gpu.sms);
       }
       break;
     }
@@ -131,7 +131,7 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, int sms) {
            std::max(1, TileM(shape) / (shape.pack_heads ? group : 1)),
            shape.tile_n * shape.key_groups,
            1,
-           int64_t{sms} * CtasPerSm(shape, {.sms = sms, .smem_per_sm = kSmemPerSm})};
+           int64_t{gpu.sms} * CtasPerSm(shape, {.sms = gpu.sms, .smem_per_sm = kSmemPerSm})};
       const int64_t tiles = t.heads * t.query_tiles;
       if (shape.split_kv && tiles < kMaxPartials) {
         const int64_t kv_tiles = CeilDiv(p.seq_kv, shape.tile_n);
@@ -177,11 +177,11 @@ bool Takes(const LibraryKernel& kernel, const Problem& p) {
     case Family::kSmem:
       break;
   }
-  return TilingOf(kernel, p, 1).ctas() <= std::numeric_limits<int>::max();
+  return TilingOf(kernel, p, {1}).ctas() <= std::numeric_limits<int>::max();
 }
 
-CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, int sms) {
-  const Tiling t = TilingOf(kernel, p, sms);
+CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
+  const Tiling t = TilingOf(kernel, p, gpu);
   const double mean = MeanKeyTiles(p, t);
   const auto ctas = static_cast<double>(t.ctas());
   const auto slots = static_cast<double>(t.slots);
@@ -190,7 +190,7 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, int sms) {
   const double output = static_cast<double>(QueryElements(p)) * 4 / megabyte;
   return {1,
           p.causal ? 1.0 : 0.0,
-          static_cast<double>(CeilDiv(t.ctas(), sms)),
+          static_cast<double>(CeilDiv(t.ctas(), gpu.sms)),
           Chain(p, t, mean),
           mean * ctas / slots,
           static_cast<double>(KeyElements(p)) * 2 * (TakesE4m3(kernel) ? 1 : 2) / megabyte,
@@ -199,31 +199,34 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, int sms) {
           combines ? output * static_cast<double>(t.splits) : 0.0};
 }
 
-bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, int sms) {
+bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
   if (!HasClusterForm(kernel)) return false;
-  const Tiling t = TilingOf(kernel, p, sms);
-  return t.ctas() <= sms &&
+  const Tiling t = TilingOf(kernel, p, gpu);
+  return t.ctas() <= gpu.sms &&
          WgmmaSharesInCluster(static_cast<int>(t.heads), static_cast<int>(t.query_tiles),
-                              static_cast<int>(t.splits), sms);
+                              static_cast<int>(t.splits), gpu.sms);
 }
 
-bool IsFasterForm(const LibraryKernel& kernel, const Problem& p, int sms) {
+bool IsFasterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
   // Keys, between two lengths at which records disagree.
-  constexpr int kFewest = 640;     // 512 and 1,024
-  constexpr int kShort = 1280;     // 1,024 and 2,048
-  constexpr int kLong = 3072;      // 2,048 and 4,096
-  constexpr int kLeastRounds = 4;  // of pairs; fewer were not measured
+  constexpr int kFewest = 640;        // 512 and 1,024
+  constexpr int kShort = 1280;        // 1,024 and 2,048
+  constexpr int kLongAt256 = 3072;    // 2,048 and 4,096
+  constexpr int kLongAt128 = 6144;    // 4,096 and 8,192
+  constexpr int kLeastRounds = 4;     // of pairs; fewer were not measured
+  constexpr int kWideBusBits = 6144;  // of an H200, whose few keys pairs read no faster
   const Config& config = kernel.config;
   if (config.kv_multicast != 0 || config.wgmma_tile == 3) {
-    const Tiling t = TilingOf(kernel, p, sms);
-    const bool many = t.heads * CeilDiv(t.query_tiles, 2) >= int64_t{kLeastRounds} * (sms / 2);
-    const bool few_keys = p.causal && p.seq_kv <= kFewest;
+    const Tiling t = TilingOf(kernel, p, gpu);
+    const bool many = t.heads * CeilDiv(t.query_tiles, 2) >= int64_t{kLeastRounds} * (gpu.sms / 2);
     if (config.wgmma_tile != 3) {
-      const bool long_keys = kernel.head_dim == 256 && p.seq_kv >= kLong;
-      return many && (p.causal ? long_keys : p.seq_kv > kFewest);
+      const int least = !p.causal ? kFewest + 1 : kernel.head_dim == 256 ? kLongAt256 : kLongAt128;
+      return many && p.seq_kv >= least;
     }
-    return config.kv_multicast != 0 ? many && few_keys
-                                    : p.causal && p.seq_kv <= kShort && !(many && few_keys);
+    const bool few_in_pairs =
+        many && p.causal && p.seq_kv <= kFewest && gpu.dram_bus_bits < kWideBusBits;
+    return config.kv_multicast != 0 ? few_in_pairs
+                                    : p.causal && p.seq_kv <= kShort && !few_in_pairs;
   }
   // K and V read anew: where they are too many to be kept.
   Config keeps = config;
@@ -232,15 +235,15 @@ bool IsFasterForm(const LibraryKernel& kernel, const Problem& p, int sms) {
   return p.seq_kv > KStages(shape) * shape.tile_n;
 }
 
-double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms) {
+double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu) {
   for (const LibraryKernel& of : kLibraryKernels) {
     if (of.name != kernel.form_of || of.head_dim != kernel.head_dim || of.dtype != kernel.dtype) {
       continue;
     }
-    return ExpectedUs(of, problem, sms) *
-           (IsFasterForm(kernel, problem, sms) ? kFasterForm : kSlowerForm);
+    return ExpectedUs(of, problem, gpu) *
+           (IsFasterForm(kernel, problem, gpu) ? kFasterForm : kSlowerForm);
   }
-  const CostTerms terms = CostTermsOf(kernel, problem, sms);
+  const CostTerms terms = CostTermsOf(kernel, problem, gpu);
   double us = kernel.config.varlen ? kPlanUs : 0;
   for (const FittedCosts& fitted : kFittedCosts) {
     if (fitted.name != CostsOf(kernel) || fitted.head_dim != CostsHeadDim(kernel)) continue;

@@ -5,7 +5,7 @@
 // longest chain of key tiles on an SM, the work of all SMs, bytes of K and V. What each term costs
 // is fitted on records of the designs `library_…` by fit_costs.py, which writes fitted_costs.h.
 //
-//   const double us = ExpectedUs(kLibraryKernels[0], {1, 8, 8, 512, 512, 64, false}, 132);
+//   const double us = ExpectedUs(kLibraryKernels[0], {1, 8, 8, 512, 512, 64, false}, {132});
 
 #ifndef WARPLEDGER_KERNELS_SDPA_LIBRARY_COSTS_H_
 #define WARPLEDGER_KERNELS_SDPA_LIBRARY_COSTS_H_
@@ -26,11 +26,17 @@ inline constexpr const char* kCostTermNames[kCostTerms] = {"call",    "causal ca
                                                            "chain",   "work",        "kv MB",
                                                            "combine", "combined MB", "splits MB"};
 
+// What costs know of the GPU.
+struct Gpu {
+  int sms = 0;
+  int dram_bus_bits = 5120;  // of an H100; an H200 has 6144
+};
+
 // Whether the kernel takes the problem at all: its head_dim and dtype, and what a launch holds.
 bool Takes(const LibraryKernel& kernel, const Problem& problem);
 
-// The terms of a kernel that takes the problem, on a GPU of so many SMs.
-CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& problem, int sms);
+// The terms of a kernel that takes the problem.
+CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
 
 // Whose fitted costs a kernel's are. No record has packed sequences: theirs costs what it does with
 // one length for all, and a launch that lists their blocks. None has the kernel of scales per block
@@ -53,14 +59,14 @@ constexpr int CostsHeadDim(const LibraryKernel& kernel) {
 
 // Of a kernel that is a form of another: whether it is the faster one. By records of the designs
 // `fastest_…` (reports/decisions/0049-forms-of-a-kernel.md). The costs of both are the other's.
-bool IsFasterForm(const LibraryKernel& kernel, const Problem& problem, int sms);
+bool IsFasterForm(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
 
 // Whether it is faster in its ClusterForm. The costs don't know that form: where it is taken they
 // are too high by what it saves.
-bool TakesClusterForm(const LibraryKernel& kernel, const Problem& problem, int sms);
+bool TakesClusterForm(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
 
 // Microseconds a call, back to back, by the fitted costs.
-double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms);
+double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
 
 }  // namespace warpledger::sdpa
 

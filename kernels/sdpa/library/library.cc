@@ -280,7 +280,7 @@ struct Chosen {
   Choice choice;
   const KernelInstance* instance = nullptr;
   int device = 0;
-  int sms = 0;
+  Gpu gpu;
 };
 
 size_t PartialBytes(const Config& config, const Problem& p, const TensorLayouts& layouts) {
@@ -309,22 +309,23 @@ int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
   };
   read(cudaDevAttrComputeCapabilityMajor, &major);
   read(cudaDevAttrComputeCapabilityMinor, &minor);
-  read(cudaDevAttrMultiProcessorCount, &chosen->sms);
+  read(cudaDevAttrMultiProcessorCount, &chosen->gpu.sms);
+  read(cudaDevAttrGlobalMemoryBusWidth, &chosen->gpu.dram_bus_bits);
   if (error != cudaSuccess) return FailCuda(error, "asking for the current GPU");
   if (major != 9 || minor != 0) {
     return Fail(WARPLEDGER_SDPA_UNSUPPORTED,
                 "the current GPU has compute capability %d.%d; these kernels are for 9.0", major,
                 minor);
   }
-  chosen->choice = ChooseKernel(p, layouts, chosen->sms);
+  chosen->choice = ChooseKernel(p, layouts, chosen->gpu);
   const LibraryKernel* const kernel = chosen->choice.kernel;
   if (kernel == nullptr) {
-    const std::string why = Explain(p, layouts, chosen->sms);
+    const std::string why = Explain(p, layouts, chosen->gpu);
     return Fail(WARPLEDGER_SDPA_UNSUPPORTED, "no kernel does %s: %s", ProblemName(p).c_str(),
                 !why.empty() ? why.c_str() : "head_dim is 64, 128 or 256");
   }
   const Problem of_launch = Choice::OfLaunch(p, chosen->choice.launches);
-  const bool cluster = TakesClusterForm(*kernel, of_launch, chosen->sms);
+  const bool cluster = TakesClusterForm(*kernel, of_launch, chosen->gpu);
   const Config wanted = Specialise(cluster ? ClusterForm(*kernel) : BuiltForLibrary(*kernel),
                                    p.head_dim, p.causal, p.dtype);
   for (const KernelInstance& instance : LibraryInstances()) {
@@ -540,7 +541,7 @@ int warpledger_sdpa_describe(const warpledger_sdpa_problem* problem,
   filled.workspace_bytes = WorkspaceBytes(*call);
   filled.launches = chosen.choice.launches;
   filled.zeroed_bytes = CounterBytes(chosen);
-  explanation = Explain(call->problem, call->layouts, chosen.sms);
+  explanation = Explain(call->problem, call->layouts, chosen.gpu);
   filled.explanation = explanation.c_str();
   std::memcpy(choice, &filled, filled.size);
   return WARPLEDGER_SDPA_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says for each problem that standard input names, by its sizes or as the suite does, what the
-// library knows of it on a GPU of 132 SMs: a line of JSON with the choice, what the terms count,
+// library knows of it on an H100: a line of JSON with the choice, what the terms count,
 // and each kernel's configuration, terms and expected time. Kernels of E4M3, of which the choice is
 // none, are apart. fit_costs.py reads it.
 
@@ -18,7 +18,7 @@
 namespace warpledger::sdpa {
 namespace {
 
-constexpr int kSms = 132;
+constexpr Gpu kGpu = {132};
 
 std::optional<Problem> Named(const std::string& name) {
   for (const NamedShape& shape : kShapes) {
@@ -34,8 +34,8 @@ void PrintKernels(const Problem& problem, bool e4m3) {
     if (kernel.config.varlen || TakesE4m3(kernel) != e4m3 || !Takes(kernel, problem)) continue;
     std::printf(R"(%s"%s":{"config":"%s","form_of":"%s","us":%.17g,"terms":[)", comma,
                 std::string(kernel.name).c_str(), ConfigName(kernel.config).c_str(),
-                std::string(kernel.form_of).c_str(), ExpectedUs(kernel, problem, kSms));
-    const CostTerms terms = CostTermsOf(kernel, problem, kSms);
+                std::string(kernel.form_of).c_str(), ExpectedUs(kernel, problem, kGpu));
+    const CostTerms terms = CostTermsOf(kernel, problem, kGpu);
     for (int i = 0; i < kCostTerms; ++i) std::printf("%s%.17g", i == 0 ? "" : ",", terms[i]);
     std::printf("]}");
     comma = ",";
@@ -55,7 +55,7 @@ int main() {
       return 2;
     }
     const LibraryKernel* choice =
-        ChooseKernel(*problem, ContiguousLayouts(*problem, problem->head_dim), kSms).kernel;
+        ChooseKernel(*problem, ContiguousLayouts(*problem, problem->head_dim), kGpu).kernel;
     std::printf(R"({"problem":"%s","choice":"%s","counts":[)", name.c_str(),
                 choice == nullptr ? "" : std::string(choice->name).c_str());
     for (int i = 0; i < kCostTerms; ++i) {

@@ -216,8 +216,13 @@ class SdpaRig final : public Rig {
   std::string ChosenFor(const ShapeInfo& shape, int sm_count) const override {
     const absl::StatusOr<sdpa::Problem> problem = ProblemOf(shape);
     if (!problem.ok() || problem->embed_dim > 0) return "";
-    const sdpa::Choice choice = sdpa::ChooseKernel(
-        *problem, sdpa::ContiguousLayouts(*problem, problem->head_dim), sm_count);
+    sdpa::Gpu gpu = {sm_count};
+    int device = 0;
+    if (cudaGetDevice(&device) == cudaSuccess) {
+      cudaDeviceGetAttribute(&gpu.dram_bus_bits, cudaDevAttrGlobalMemoryBusWidth, device);
+    }
+    const sdpa::Choice choice =
+        sdpa::ChooseKernel(*problem, sdpa::ContiguousLayouts(*problem, problem->head_dim), gpu);
     return choice.kernel == nullptr ? "" : sdpa::ConfigName(choice.kernel->config);
   }
 

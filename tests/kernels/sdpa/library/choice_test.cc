@@ -20,7 +20,7 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr int kSms = 132;
+constexpr Gpu kGpu = {132};
 
 TensorLayouts Contiguous(const Problem& p) { return ContiguousLayouts(p, p.head_dim); }
 
@@ -59,9 +59,9 @@ TEST(ChooseKernel, TakesOneThatTheLauncherTakes) {
     problems.push_back({1, 1, 1, 1, 1 << 20, head_dim, false});
   }
   for (const Problem& problem : problems) {
-    const Choice choice = ChooseKernel(problem, Contiguous(problem), kSms);
+    const Choice choice = ChooseKernel(problem, Contiguous(problem), kGpu);
     ASSERT_NE(choice.kernel, nullptr) << ProblemName(problem);
-    const Config form = TakesClusterForm(*choice.kernel, problem, kSms)
+    const Config form = TakesClusterForm(*choice.kernel, problem, kGpu)
                             ? ClusterForm(*choice.kernel)
                             : BuiltForLibrary(*choice.kernel);
     const Config config = Specialise(form, problem.head_dim, problem.causal, problem.dtype);
@@ -73,18 +73,18 @@ TEST(ChooseKernel, TakesOneThatTheLauncherTakes) {
 
 TEST(ChooseKernel, HasNoneForAnotherHeadDim) {
   const Problem problem = {1, 8, 8, 512, 512, 80, false};
-  EXPECT_EQ(ChooseKernel(problem, Contiguous(problem), kSms).kernel, nullptr);
-  EXPECT_EQ(Explain(problem, Contiguous(problem), kSms), "");
+  EXPECT_EQ(ChooseKernel(problem, Contiguous(problem), kGpu).kernel, nullptr);
+  EXPECT_EQ(Explain(problem, Contiguous(problem), kGpu), "");
 }
 
 // A batch whose stride is heads times the head stride is more heads; else it is a launch, or a
 // sequence of the packed ones' kernel where its stride is so many rows.
 TEST(ChooseKernel, LaunchesOnceForEachBatchWhoseStrideDoesNotFold) {
   Problem problem = {1, 8, 8, 512, 512, 64, true};
-  EXPECT_EQ(ChooseKernel(problem, AllRowsOutside(problem), kSms).kernel->name,
+  EXPECT_EQ(ChooseKernel(problem, AllRowsOutside(problem), kGpu).kernel->name,
             "pipelined_two_warpgroups");
   problem.batch = 3;
-  const Choice packed = ChooseKernel(problem, AllRowsOutside(problem), kSms);
+  const Choice packed = ChooseKernel(problem, AllRowsOutside(problem), kGpu);
   ASSERT_NE(packed.kernel, nullptr);
   EXPECT_EQ(packed.kernel->name, "pipelined_varlen");
   EXPECT_EQ(packed.launches, 1);
@@ -93,13 +93,13 @@ TEST(ChooseKernel, LaunchesOnceForEachBatchWhoseStrideDoesNotFold) {
   for (TensorStrides* strides : {&layouts.q, &layouts.k, &layouts.v, &layouts.o}) {
     *strides = {9 * 64, 64, 3 * 9 * 64};
   }
-  const Choice choice = ChooseKernel(problem, layouts, kSms);
+  const Choice choice = ChooseKernel(problem, layouts, kGpu);
   ASSERT_NE(choice.kernel, nullptr);
   EXPECT_EQ(choice.launches, 3);
   Problem one = problem;
   one.batch = 1;
-  EXPECT_EQ(choice.us, 3 * ChooseKernel(one, layouts, kSms).us);
-  const std::string said = Explain(problem, layouts, kSms);
+  EXPECT_EQ(choice.us, 3 * ChooseKernel(one, layouts, kGpu).us);
+  const std::string said = Explain(problem, layouts, kGpu);
   EXPECT_THAT(said, HasSubstr("in 3 launches, for the batch stride of q is not its heads times its "
                               "head stride"));
   EXPECT_THAT(said, HasSubstr("for the batch stride of q is no multiple of its row stride"));
@@ -111,14 +111,14 @@ TEST(ChooseKernel, TakesPackedSequencesInOneLaunchOfTheirKernel) {
   layouts.q = layouts.o = {0, 128, 16 * 128};
   layouts.k = layouts.v = {0, 128, 4 * 128};
   layouts.total_q = layouts.total_kv = 64 * 1000;
-  const Choice choice = ChooseKernel(problem, layouts, kSms);
+  const Choice choice = ChooseKernel(problem, layouts, kGpu);
   ASSERT_NE(choice.kernel, nullptr);
   EXPECT_EQ(choice.kernel->name, "pipelined_varlen");
   EXPECT_EQ(choice.launches, 1);
   Problem average = problem;
   average.seq_q = average.seq_kv = 1000;
-  EXPECT_EQ(choice.us, ExpectedUs(*choice.kernel, average, kSms));
-  EXPECT_THAT(Explain(problem, layouts, kSms),
+  EXPECT_EQ(choice.us, ExpectedUs(*choice.kernel, average, kGpu));
+  EXPECT_THAT(Explain(problem, layouts, kGpu),
               HasSubstr("pipelined: not supported: it knows one length for all sequences"));
 }
 
@@ -126,11 +126,11 @@ TEST(ChooseKernel, TakesTheFirstRowsOfACacheInOneLaunch) {
   const Problem problem = {4, 32, 8, 1, 1000, 128, false};
   TensorLayouts layouts = Contiguous(problem);
   layouts.k = layouts.v = ContiguousStrides(8, 4096, 128);
-  const Choice choice = ChooseKernel(problem, layouts, kSms);
+  const Choice choice = ChooseKernel(problem, layouts, kGpu);
   ASSERT_NE(choice.kernel, nullptr);
   EXPECT_EQ(choice.launches, 1);
   EXPECT_EQ(choice.kernel->name, "split_wgmma");
-  EXPECT_THAT(Explain(problem, layouts, kSms),
+  EXPECT_THAT(Explain(problem, layouts, kGpu),
               HasSubstr("split_mma: not supported: it reads contiguous tensors alone, and k has "
                         "other strides"));
 }
@@ -139,18 +139,18 @@ TEST(ChooseKernel, TakesTheFirstRowsOfACacheInOneLaunch) {
 TEST(ChooseKernel, TakesTheKernelOfE4m3WhereThereAreScales) {
   const Problem problem = {2, 32, 8, 1000, 1000, 128, true};
   TensorLayouts layouts = Contiguous(problem);
-  EXPECT_FALSE(TakesE4m3(*ChooseKernel(problem, layouts, kSms).kernel));
-  EXPECT_THAT(Explain(problem, layouts, kSms), Not(HasSubstr("e4m3")));
+  EXPECT_FALSE(TakesE4m3(*ChooseKernel(problem, layouts, kGpu).kernel));
+  EXPECT_THAT(Explain(problem, layouts, kGpu), Not(HasSubstr("e4m3")));
   layouts.scales = ScaleStrides{.q_head = 1, .kv_head = 1};
-  const Choice by_head = ChooseKernel(problem, layouts, kSms);
+  const Choice by_head = ChooseKernel(problem, layouts, kGpu);
   ASSERT_NE(by_head.kernel, nullptr);
   EXPECT_EQ(by_head.kernel->name, "pipelined_e4m3");
   EXPECT_EQ(by_head.launches, 1);
-  EXPECT_THAT(Explain(problem, layouts, kSms), MatchesRegex("pipelined_e4m3: [0-9.]+ us"));
+  EXPECT_THAT(Explain(problem, layouts, kGpu), MatchesRegex("pipelined_e4m3: [0-9.]+ us"));
   layouts.scales = ScaleStrides{};
-  EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel, by_head.kernel);
+  EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel, by_head.kernel);
   layouts.scales = ScaleStrides{.kv_head = 8, .per_block = true};
-  EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel->name, "pipelined_e4m3_blocks");
+  EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel->name, "pipelined_e4m3_blocks");
 }
 
 TEST(ChooseKernel, HasOneOfE4m3ForEachHeadDimAndNoneForAnotherOutput) {
@@ -158,13 +158,13 @@ TEST(ChooseKernel, HasOneOfE4m3ForEachHeadDimAndNoneForAnotherOutput) {
     Problem problem = {1, 8, 8, 512, 512, head_dim, false};
     TensorLayouts layouts = Contiguous(problem);
     layouts.scales = ScaleStrides{};
-    EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel, &KernelOf("pipelined_e4m3", head_dim));
+    EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel, &KernelOf("pipelined_e4m3", head_dim));
     layouts.scales->per_block = true;
-    EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel,
+    EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel,
               &KernelOf("pipelined_e4m3_blocks", head_dim));
     problem.dtype = Dtype::kBf16;
-    EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel, nullptr);
-    EXPECT_EQ(Explain(problem, layouts, kSms), "");
+    EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel, nullptr);
+    EXPECT_EQ(Explain(problem, layouts, kGpu), "");
   }
 }
 
@@ -184,20 +184,20 @@ TEST(ChooseKernel, LaunchesE4m3OnceForEachBatchOfRowsOutside) {
   Problem problem = {3, 8, 2, 512, 512, 128, true};
   TensorLayouts layouts = AllRowsOutside(problem);
   layouts.scales = ScaleStrides{.q_head = 1, .kv_head = 1};
-  const Choice choice = ChooseKernel(problem, layouts, kSms);
+  const Choice choice = ChooseKernel(problem, layouts, kGpu);
   ASSERT_NE(choice.kernel, nullptr);
   EXPECT_EQ(choice.launches, 3);
-  EXPECT_THAT(Explain(problem, layouts, kSms),
+  EXPECT_THAT(Explain(problem, layouts, kGpu),
               HasSubstr("in 3 launches, for the batch stride of q is not its heads times its head "
                         "stride"));
   problem.batch = 1;
-  EXPECT_EQ(ChooseKernel(problem, AllRowsOutside(problem), kSms).launches, 1);
+  EXPECT_EQ(ChooseKernel(problem, AllRowsOutside(problem), kGpu).launches, 1);
   // Rows that see no key are stored without TMA, so that O must be contiguous.
   problem.seq_kv = 100;
   layouts = AllRowsOutside(problem);
   layouts.scales = ScaleStrides{};
-  EXPECT_EQ(ChooseKernel(problem, layouts, kSms).kernel, nullptr);
-  EXPECT_THAT(Explain(problem, layouts, kSms),
+  EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel, nullptr);
+  EXPECT_THAT(Explain(problem, layouts, kGpu),
               HasSubstr("pipelined_e4m3: not supported: it stores contiguous tensors alone"));
 }
 
@@ -228,8 +228,8 @@ TEST(WhyNot, KnowsWhichKernelsStoreStrides) {
   // So does O of head_dim 256. The kernel of packed sequences stores both.
   const Problem wide = {1, 8, 8, 512, 512, 256, true};
   EXPECT_NE(WhyNot(KernelOf("pipelined", 256), wide, AllRowsOutside(wide)), "");
-  EXPECT_EQ(ChooseKernel(wide, AllRowsOutside(wide), kSms).kernel->name, "pipelined_varlen");
-  EXPECT_EQ(ChooseKernel(unseen, layouts, kSms).kernel->name, "pipelined_varlen");
+  EXPECT_EQ(ChooseKernel(wide, AllRowsOutside(wide), kGpu).kernel->name, "pipelined_varlen");
+  EXPECT_EQ(ChooseKernel(unseen, layouts, kGpu).kernel->name, "pipelined_varlen");
 }
 
 TEST(WhyNot, CountsRowsOfBatchesForTheKernelOfPackedSequences) {

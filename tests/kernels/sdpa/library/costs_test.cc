@@ -11,7 +11,8 @@
 namespace warpledger::sdpa {
 namespace {
 
-constexpr int kSms = 132;
+constexpr Gpu kGpu = {132};
+constexpr Gpu kH200 = {132, 6144};
 
 TEST(LibraryKernels, AreLegalAndHaveCosts) {
   for (const LibraryKernel& kernel : kLibraryKernels) {
@@ -48,7 +49,7 @@ TEST(CostTermsOf, CountBytesOfE4m3) {
   const auto megabytes = [&](std::string_view name) {
     constexpr int kMegabytes = 5;
     EXPECT_STREQ(kCostTermNames[kMegabytes], "kv MB");
-    return CostTermsOf(kernel_of(name), {1, 8, 8, 1000, 1000, 128, false}, kSms)[kMegabytes];
+    return CostTermsOf(kernel_of(name), {1, 8, 8, 1000, 1000, 128, false}, kGpu)[kMegabytes];
   };
   EXPECT_DOUBLE_EQ(2 * megabytes("pipelined_e4m3"), megabytes("pipelined"));
 }
@@ -60,7 +61,7 @@ TEST(ExpectedUs, OfE4m3AtOtherHeadDimsIsThatOf128InProportion) {
     const auto* const kernel = std::find_if(
         std::begin(kLibraryKernels), std::end(kLibraryKernels),
         [&](const LibraryKernel& any) { return any.name == name && any.head_dim == head_dim; });
-    return ExpectedUs(*kernel, {2, 16, 16, 8192, 8192, head_dim, false}, kSms);
+    return ExpectedUs(*kernel, {2, 16, 16, 8192, 8192, head_dim, false}, kGpu);
   };
   for (const std::string_view name : {"pipelined_e4m3", "pipelined_e4m3_blocks"}) {
     const double at_128 = us(name, 128);
@@ -70,13 +71,13 @@ TEST(ExpectedUs, OfE4m3AtOtherHeadDimsIsThatOf128InProportion) {
 }
 
 TEST(IsFasterForm, GoesByKeysMaskAndHowManyTilesThereAre) {
-  const auto faster = [](std::string_view name, const Problem& problem) {
+  const auto faster = [](std::string_view name, const Problem& problem, const Gpu& gpu = kGpu) {
     const auto* const kernel =
         std::find_if(std::begin(kLibraryKernels), std::end(kLibraryKernels), [&](const auto& any) {
           return any.name == name && any.head_dim == problem.head_dim && any.dtype == problem.dtype;
         });
     EXPECT_FALSE(kernel->form_of.empty()) << name;
-    return IsFasterForm(*kernel, problem, kSms);
+    return IsFasterForm(*kernel, problem, gpu);
   };
   const auto of = [](int keys, int head_dim, bool causal) {
     return Problem{16384 / keys, 2048 / head_dim, 2048 / head_dim, keys, keys, head_dim, causal};
@@ -88,10 +89,13 @@ TEST(IsFasterForm, GoesByKeysMaskAndHowManyTilesThereAre) {
       EXPECT_FALSE(faster("pipelined_pairs", of(512, head_dim, causal)));
       EXPECT_EQ(faster("pipelined_pairs", of(1024, head_dim, causal)), !causal);
       EXPECT_EQ(faster("pipelined_pairs", of(2048, head_dim, causal)), !causal);
-      EXPECT_EQ(faster("pipelined_pairs", of(8192, head_dim, causal)), head_dim == 256 || !causal);
+      EXPECT_EQ(faster("pipelined_pairs", of(4096, head_dim, causal)), head_dim == 256 || !causal);
+      EXPECT_TRUE(faster("pipelined_pairs", of(8192, head_dim, causal)));
     }
     EXPECT_EQ(faster("pipelined_short_pairs", of(512, 128, causal)), causal);
     EXPECT_FALSE(faster("pipelined_short", of(512, 128, causal)));
+    EXPECT_FALSE(faster("pipelined_short_pairs", of(512, 128, causal), kH200));
+    EXPECT_EQ(faster("pipelined_short", of(512, 128, causal), kH200), causal);
     EXPECT_EQ(faster("pipelined_short", of(1024, 128, causal)), causal);
     EXPECT_FALSE(faster("pipelined_short", of(2048, 128, causal)));
   }
@@ -116,9 +120,9 @@ TEST(ExpectedUs, OfTheFormThatIsFasterIsLess) {
         const int heads = 2048 / form.head_dim;
         Problem p = {16384 / keys, heads, heads, keys, keys, form.head_dim, causal};
         p.dtype = form.dtype;
-        if (!IsFasterForm(form, p, kSms)) continue;
+        if (!IsFasterForm(form, p, kGpu)) continue;
         ++faster;
-        EXPECT_LT(ExpectedUs(form, p, kSms), ExpectedUs(*of, p, kSms)) << form.name << keys;
+        EXPECT_LT(ExpectedUs(form, p, kGpu), ExpectedUs(*of, p, kGpu)) << form.name << keys;
       }
     }
     EXPECT_GT(faster, 0) << form.name;
@@ -132,7 +136,7 @@ TEST(TakesClusterForm, WhereHalfOfTheSmsFillSmallClusters) {
           return any.name == "split_wgmma" && any.head_dim == problem.head_dim &&
                  any.dtype == problem.dtype;
         });
-    return TakesClusterForm(*kernel, problem, kSms);
+    return TakesClusterForm(*kernel, problem, kGpu);
   };
   EXPECT_TRUE(takes({1, 64, 8, 8, 8192, 128, false}));
   EXPECT_TRUE(takes({2, 64, 8, 2, 8192, 128, true}));
@@ -152,7 +156,7 @@ TEST(ExpectedUs, GrowsWithAPromptsLength) {
     double before = 0;
     for (int seq = 256; seq <= 16384; seq *= 2) {
       const double us =
-          ExpectedUs(kernel, {1, 16, 16, seq, seq, kernel.head_dim, true, kernel.dtype}, kSms);
+          ExpectedUs(kernel, {1, 16, 16, seq, seq, kernel.head_dim, true, kernel.dtype}, kGpu);
       EXPECT_GT(us, before) << seq;
       before = us;
     }

@@ -44,6 +44,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   ++runtime.questions;
   *value = attribute == cudaDevAttrComputeCapabilityMajor   ? 9
            : attribute == cudaDevAttrComputeCapabilityMinor ? 0
+           : attribute == cudaDevAttrGlobalMemoryBusWidth   ? 5120
                                                             : 132;
   return cudaSuccess;
 }
