@@ -67,12 +67,12 @@ def fa3_by(planned):
     """planned: its schedule is made once ahead, as vLLM makes it once a batch for all layers. Otherwise each call
     launches prepare_varlen_num_blocks for it."""
     def prepare(q, k, v, causal):
-        batch, _, rows, _ = q.shape
-        keys = k.shape[2]
+        (batch, heads_q, rows, head_dim), (_, heads_kv, keys, _) = q.shape, k.shape
         q_, k_, v_ = (each.transpose(1, 2).flatten(0, 1).contiguous() for each in (q, k, v))
         out = torch.empty_like(q_)
         cu_q, cu_k = (torch.arange(batch + 1, dtype=torch.int32, device="cuda") * each for each in (rows, keys))
-        plan = fa3_plan(q, k, cu_q, cu_k, causal) if planned else None
+        sizes = (batch, rows, keys, heads_q, heads_kv, head_dim)
+        plan = fa3_plan(sizes, q.dtype, cu_q, cu_k, causal) if planned else None
 
         def call():
             fa3_call(q_, k_, v_, out, cu_q, cu_k, rows, keys, causal, plan)
@@ -81,12 +81,11 @@ def fa3_by(planned):
     return prepare
 
 
-def fa3_plan(q, k, cu_q, cu_k, causal):
-    """The schedule of all calls with these lengths; a call leaves it as it found it."""
-    (batch, heads_q, rows, head_dim), (_, heads_kv, keys, _) = q.shape, k.shape
-    used = torch.full((batch,), keys, dtype=torch.int32, device="cuda")
+def fa3_plan(sizes, dtype, cu_q, cu_k, causal):
+    """The schedule of all calls with these lengths; a call leaves it as it found it. sizes: the batch, the most rows
+    of queries, the most keys, heads of both, head_dim"""
     return torch.ops._vllm_fa3_C.get_scheduler_metadata(
-        batch, rows, keys, heads_q, heads_kv, head_dim, head_dim, q.dtype, used, cu_q, cu_k,
+        *sizes, sizes[-1], dtype, cu_k.diff(), cu_q, cu_k,
         None, None, None, None, 0,  # cu_seqlens_k_new, seqused_q, leftpad_k, page_size, max_seqlen_k_new
         causal, -1, -1, False, 0, None, 0)  # windows, softcap, splits, pack_gqa, margin: those of fa3_call()
 
@@ -278,16 +277,22 @@ def flash_packed(q, k, v, cu, longest, causal):
     return call, f"torch {torch.__version__}"
 
 
-def fa3_packed(q, k, v, cu, longest, causal):
-    out = torch.empty_like(q)
-    return lambda: fa3_call(q, k, v, out, cu, cu, longest, longest, causal), "torch.ops._vllm_fa3_C"
+def fa3_packed_by(planned):
+    """planned: as fa3_by() has it."""
+    def prepare(q, k, v, cu, longest, causal):
+        out = torch.empty_like(q)
+        sizes = (cu.shape[0] - 1, longest, longest, q.shape[1], k.shape[1], q.shape[2])
+        plan = fa3_plan(sizes, q.dtype, cu, cu, causal) if planned else None
+        return (lambda: fa3_call(q, k, v, out, cu, cu, longest, longest, causal, plan),
+                "torch.ops._vllm_fa3_C" + ", scheduled ahead" * planned)
+    return prepare
 
 
 PEERS = {"cudnn": torch_by("CUDNN_ATTENTION"), "flash": torch_by("FLASH_ATTENTION"), "fa3": fa3_by(planned=False),
          "fa3_planned": fa3_by(planned=True), "torch": torch_alone}
 READS = {"read": plain_read, "sum": torch_sum}  # no attention
 PACKED = {"ours": ours_packed, "one length": as_batches(True), "bshd": as_batches(False), "flash": flash_packed,
-          "fa3": fa3_packed}
+          "fa3": fa3_packed_by(planned=False), "fa3_planned": fa3_packed_by(planned=True)}
 
 
 def contenders(mode, before=None):

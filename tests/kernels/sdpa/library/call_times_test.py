@@ -118,7 +118,8 @@ class Contenders(unittest.TestCase):
         self.assertEqual(call_rules.wanted_contenders(["fa3_planned"], known, True), ["fa3_planned"])
         self.assertEqual(call_rules.wanted_contenders(known, known, False),
                          [name for name in known if name not in call_rules.FA3])
-        self.assertEqual(call_rules.wanted_contenders(["fa3"], call_contenders.contenders("varlen"), True), ["fa3"])
+        self.assertEqual(call_rules.wanted_contenders(["fa3"], call_contenders.contenders("varlen"), True),
+                         ["fa3", "fa3_planned"])
         with self.assertRaisesRegex(ValueError, "fa4 is none of the contenders ours, "):
             call_rules.wanted_contenders(["ours", "fa4"], known, True)
 
