@@ -134,7 +134,8 @@ struct ToggleRow {
   // unless the toggle `code_side_with` is on.
   bool launch_side = false;
   ToggleField code_side_with = nullptr;
-  bool causal_only = false;          // reaches no machine code under a full mask
+  // Reaches no machine code under a full mask, but where sequences are packed.
+  bool causal_only = false;
   bool may_break = false;            // known to miss the accuracy rule on some inputs,
   ToggleField exact_with = nullptr;  // unless this toggle is on
   std::string_view claim;            // mechanism, one sentence
@@ -199,7 +200,7 @@ constexpr bool MayBreak(const Config& config) {
 constexpr Config CompiledPart(Config config) {
   for (const ToggleRow& row : kToggles) {
     const bool in_code = row.code_side_with != nullptr && config.*row.code_side_with != 0;
-    const bool nothing_to_mask = row.causal_only && config.mask == Mask::kFull;
+    const bool nothing_to_mask = row.causal_only && config.mask == Mask::kFull && !config.varlen;
     if ((row.launch_side && !in_code) || nothing_to_mask) {
       config.*row.field = row.levels.values[0];
     }

@@ -161,7 +161,11 @@ class WgmmaConsumer {
     if constexpr (kShape.keep_v) {
       if (!IsLastUse(n)) return;
     }
-    ReleaseTile(barriers_.VEmpty(v_.slot));
+    if constexpr (kShape.fp8) {  // its own warps fill it
+      Release(barriers_.VEmpty(v_.slot));
+    } else {
+      ReleaseTile(barriers_.VEmpty(v_.slot));
+    }
   }
 
   struct NoTileScales {};
@@ -526,9 +530,12 @@ class WgmmaConsumer {
   }
 
   static constexpr bool kHalfTiles = kShape.own_tiles && kShape.tile_n % 128 == 0 && !kShape.fp8;
-  // So many keys some row of the warpgroup sees, the first ones.
+  // So many keys some row of the warpgroup sees, the first ones. In packed sequences, many of which
+  // end in the first half of a block, none where its rows lie behind the last one.
   __device__ int OwnKeys(const WgmmaWork<kShape>& work) const {
-    return work.VisibleKeys(p_, work.first_row + FirstRow() + kRowsPerConsumer - 1);
+    const int first_row = work.first_row + FirstRow();
+    if (kShape.varlen && first_row >= work.Lengths(p_).seq_q) return 0;
+    return work.VisibleKeys(p_, first_row + kRowsPerConsumer - 1);
   }
 
   // consumer_keys.cuh
