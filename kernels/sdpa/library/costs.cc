@@ -216,6 +216,7 @@ bool IsFasterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu)
   constexpr int kLeastRounds = 4;     // of pairs; fewer were not measured
   constexpr int kWideBusBits = 6144;  // of an H200, whose few keys pairs read no faster
   const Config& config = kernel.config;
+  if (TakesE4m3(kernel)) return true;  // O by plain stores, wherever it is contiguous
   if (config.kv_multicast != 0 || config.wgmma_tile == 3) {
     const Tiling t = TilingOf(kernel, p, gpu);
     const bool many = t.heads * CeilDiv(t.query_tiles, 2) >= int64_t{kLeastRounds} * (gpu.sms / 2);

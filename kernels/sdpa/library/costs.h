@@ -51,8 +51,8 @@ constexpr std::string_view CostsOf(const LibraryKernel& kernel) {
 }
 
 // … and of which head_dim. Those of E4M3 are fitted at 128 alone: at 64 and 256 a tile of keys
-// costs what one costs there, in proportion to its work (ExpectedUs). One kernel does each problem
-// in E4M3, so that these costs choose nothing; they are only told.
+// costs what one costs there, in proportion to its work (ExpectedUs). In E4M3 the strides alone say
+// which kernel does a problem, so that these costs choose nothing; they are only told.
 constexpr int CostsHeadDim(const LibraryKernel& kernel) {
   return TakesE4m3(kernel) ? 128 : kernel.head_dim;
 }

@@ -9,7 +9,7 @@
 Records are of the designs `library_…`, and for E4M3 of any design that has an arm of the kernel's
 configuration. A term costs at least 0; relative errors are what is made least, in the mean square.
 Costs are of a kernel and a head_dim: both 16-bit dtypes share them. Regret is how much longer the
-chosen kernel takes than the fastest of the record. E4M3 has none: one kernel does each problem.
+chosen kernel takes than the fastest of the record. E4M3 has none: strides alone say which kernel does a problem.
 
 All problems in the records of E4M3 have the same number of query tiles and of bytes, and fill the GPU many
 times. So those records can't tell apart what a call, a round and a megabyte cost, nor a chain from all work.

@@ -95,7 +95,8 @@ constexpr Config KeepKv(Config config) {
   config.wgmma_keep_kv = 1;
   return config;
 }
-// Under a causal mask each warpgroup begins with its own last tile of keys
+// Under a causal mask each warpgroup begins with its own last tile of keys; in packed sequences,
+// where many blocks have no row for a warpgroup, under both masks
 // (reports/decisions/0049-forms-of-a-kernel.md).
 constexpr Config OwnTiles(Config config) {
   config.wgmma_own_tiles = 1;
@@ -125,12 +126,18 @@ inline constexpr Config kPipelinedE4m3 = {.wgmma = 1,
                                           .wgmma_fp8_two_level = 1};
 // head_dim 256: 128 keys a tile in place of 64. Beside O there are then no registers for P V of a
 // tile and scores of the next, so that one warpgroup's products run beside the other's softmax.
-// 64 keys take 8 to 21% longer. O by plain stores takes up to 7% less, but may have no strides
-// (reports/decisions/0015-data-types.md).
+// 64 keys take 8 to 21% longer (reports/decisions/0015-data-types.md).
 constexpr Config WithoutOverlap(Config config) {
   config.softmax_overlap = 0;
   config.wgmma_late_wait = 0;
   config.wgmma_tile = 2;
+  return config;
+}
+// head_dim 256: O, where it is contiguous, by plain stores. By TMA it would leave through Q's
+// place, for which the next Q waits: 1.07 and 1.06 times as long at 512 keys, 1.03 at 2k
+// (alone_fp8_d256-20261127T185820Z).
+constexpr Config PlainStores(Config config) {
+  config.tma_store = 0;
   return config;
 }
 // A scale for each 128 keys of a head of K and V.
@@ -224,6 +231,8 @@ inline constexpr LibraryKernel kLibraryKernels[] = {
     {"pipelined_pairs", 256, Dtype::kBf16, InPairs(OwnTiles(kPipelinedD256)), "pipelined"},
     {"split_wgmma", 256, Dtype::kBf16, kSplitWgmma},
     {"pipelined_e4m3", 256, Dtype::kFp16, WithoutOverlap(kPipelinedE4m3)},
+    {"pipelined_e4m3_contiguous", 256, Dtype::kFp16, PlainStores(WithoutOverlap(kPipelinedE4m3)),
+     "pipelined_e4m3"},
     {"pipelined_e4m3_blocks", 256, Dtype::kFp16, BlockScales(WithoutOverlap(kPipelinedE4m3))},
     {"pipelined_varlen", 64, Dtype::kFp16, OwnTiles(Varlen(TwoWarpgroups(kPipelined)))},
     {"pipelined_varlen", 64, Dtype::kBf16, OwnTiles(Varlen(TwoWarpgroups(kPipelined)))},

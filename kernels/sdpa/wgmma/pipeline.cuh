@@ -69,10 +69,11 @@ struct WgmmaBarriers {
       ptx::MbarrierInit(KEmpty(i), kReaders);
       if (KStages(kShape) > kShape.stages && i >= kShape.stages) continue;
       ptx::MbarrierInit(VFull(i), kShape.fp8 ? kTransposingWarps : kFillers);
-      ptx::MbarrierInit(VEmpty(i), kReaders);
+      // 8-bit V is filled by the CTA's own warps; what they read, by all producers.
+      ptx::MbarrierInit(VEmpty(i), kShape.fp8 ? kConsumerWarps : kReaders);
       if constexpr (kShape.fp8) {
         ptx::MbarrierInit(RawFull(i), 1);
-        ptx::MbarrierInit(RawEmpty(i), kTransposingWarps);
+        ptx::MbarrierInit(RawEmpty(i), kTransposingWarps * kShape.cluster);
       }
     }
     if constexpr (kShape.dynamic_schedule) {

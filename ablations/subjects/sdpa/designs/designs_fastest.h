@@ -74,6 +74,28 @@ inline void AddForm(const std::string& prefix, const sdpa::LibraryKernel& kernel
   }
 }
 
+// In FP8: the library's kernels for scales per head, and what may be faster than they are.
+inline Design FormsFp8Design(int head_dim) {
+  const std::string name = "forms_fp8_d" + std::to_string(head_dim);
+  Design design = {.name = name,
+                   .label = "forms of the FP8 kernel for head_dim " + std::to_string(head_dim),
+                   .head_dims = {head_dim}};
+  for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
+    if (!sdpa::TakesE4m3(kernel) || kernel.config.wgmma_fp8_block_scale) continue;
+    if (kernel.head_dim == head_dim) AddForm(name + ":", kernel, &design);
+  }
+  const std::string last = design.arms.back().name;
+  if (ConfigOf(design, last).softmax_overlap) {
+    AddStep(last + "+wgmma_own_tiles", {&sdpa::Config::wgmma_own_tiles, 1}, last, &design);
+  }
+  if (head_dim > 64) {  // there it spills
+    AddStep(last + "+kv_multicast", {&sdpa::Config::kv_multicast, 2}, last, &design);
+  }
+  const DesignArm base = design.arms.front();
+  design.arms.push_back({name + ":aa", base.config, "aa", "", base.name});
+  return design;
+}
+
 inline std::vector<Design> FastestDesigns() {
   std::vector<Design> designs;
   for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
@@ -101,7 +123,10 @@ inline std::vector<Design> FastestDesigns() {
     const std::string base = design.arms.front().name;
     design.arms.push_back({design.name + ":aa", design.arms.front().config, "aa", "", base});
   }
-  for (const int head_dim : {64, 128, 256}) designs.push_back(FastestFp8Design(head_dim));
+  for (const int head_dim : {64, 128, 256}) {
+    designs.push_back(FastestFp8Design(head_dim));
+    designs.push_back(FormsFp8Design(head_dim));
+  }
   return designs;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "kernels/common/cluster.cuh"
 #include "kernels/common/matrix.cuh"
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
@@ -43,7 +44,14 @@ class VTransposer {
         __syncwarp();
         if (threadIdx.x % 32 == 0) {
           ptx::MbarrierArrive(barriers_.VFull(slot_.slot));
-          ptx::MbarrierArrive(barriers_.RawEmpty(slot_.slot));
+          if constexpr (kShape.cluster == 1) ptx::MbarrierArrive(barriers_.RawEmpty(slot_.slot));
+        }
+        if constexpr (kShape.cluster > 1) {
+          // To the producers of all CTAs. Relaxed: what was read has been stored above.
+          if (threadIdx.x % 32 < kShape.cluster) {
+            ptx::MbarrierArriveClusterRelaxed(
+                ptx::MapShared(barriers_.RawEmpty(slot_.slot), threadIdx.x % 32));
+          }
         }
         slot_.Advance();
       }

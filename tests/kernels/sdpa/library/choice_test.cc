@@ -153,12 +153,17 @@ TEST(ChooseKernel, TakesTheKernelOfE4m3WhereThereAreScales) {
   EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel->name, "pipelined_e4m3_blocks");
 }
 
-TEST(ChooseKernel, HasOneOfE4m3ForEachHeadDimAndNoneForAnotherOutput) {
+TEST(ChooseKernel, HasOneOfE4m3ForEachHeadDimAndLayoutAndNoneForAnotherOutput) {
   for (const int head_dim : kHeadDims) {
     Problem problem = {1, 8, 8, 512, 512, head_dim, false};
     TensorLayouts layouts = Contiguous(problem);
     layouts.scales = ScaleStrides{};
-    EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel, &KernelOf("pipelined_e4m3", head_dim));
+    const bool has_form = head_dim == 256;  // where O is contiguous
+    EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel,
+              &KernelOf(has_form ? "pipelined_e4m3_contiguous" : "pipelined_e4m3", head_dim));
+    TensorLayouts outside = AllRowsOutside(problem);
+    outside.scales = ScaleStrides{};
+    EXPECT_EQ(ChooseKernel(problem, outside, kGpu).kernel, &KernelOf("pipelined_e4m3", head_dim));
     layouts.scales->per_block = true;
     EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel,
               &KernelOf("pipelined_e4m3_blocks", head_dim));
