@@ -158,6 +158,15 @@ inline std::vector<Design> WithoutDesigns() {
       }
     }
     const DesignArm base = design.arms.front();
+    if (head_dim == 64) {
+      // Pairs of CTAs, where keys are too many to be kept. With three warpgroups they spill.
+      for (const DesignArm& arm : fastest.arms) {
+        if (arm.toggle != "wgmma_keep_kv") continue;
+        const std::string reread = design.name + arm.name.substr(fastest.name.size());
+        design.arms.push_back({reread, arm.config});
+        AddStep(reread + "+kv_multicast", {&sdpa::Config::kv_multicast, 2}, reread, &design);
+      }
+    }
     if (head_dim == 128) {
       // Beside more tiles of K there is no place for O's way out.
       const std::string stores = base.name + "+tma_store=0";
