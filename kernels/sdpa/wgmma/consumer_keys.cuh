@@ -23,13 +23,17 @@ __device__ inline int WgmmaConsumer<kShape>::FirstTile(const WgmmaWork<kShape>& 
     const int own = max(OwnKeys(work) - 1, 0) / kShape.tile_n;
 #pragma unroll 1
     for (; tile > own; --tile) {
+      // A lane that came out of a wait late, behind the arrival, could find the barrier two phases
+      // on: here no product keeps a warp's lanes together.
       ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
+      __syncwarp();
       AwaitTurn();
       PassTurn<WgmmaTurns::kStarted>();
       PassTurn<WgmmaTurns::kScored>();
       ReleaseK(tile);
       k_.Advance();
       ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
+      __syncwarp();
       ReleaseV(tile);
       v_.Advance();
     }
