@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hopper's kernels that have every level of every toggle between them, and each level that a kernel has beside
-multicast with it, are right on the CPU.
+multicast with it, are right on the CPU: on sizes that no tile divides, and on some drawn at random.
 
     emulated_toggles_test.py --run EMULATED_RUN --instances INSTANCES_JSON -- COMPILER FLAGS...
 """
 
+import random
 import sys
 import tempfile
 import unittest
@@ -22,10 +23,20 @@ def parts(variant):
     return set(levels.split("+")), of.split("_") if of else []
 
 
-def problem(variant):
+def drawn(draw):
+    """Sizes at which the ring of tiles comes round, or not; rows that end anywhere in a block."""
+    heads_kv, rows = draw.choice((1, 2)), draw.randint(1, 400)
+    keys = draw.choice((rows, draw.randint(1, 300), draw.randint(300, 1000)))
+    length = f"{rows}" if keys == rows else f"{rows}x{keys}"
+    return f"b{draw.choice((1, 2))}_h{heads_kv * draw.choice((2, 3))}x{heads_kv}_s{length}_"
+
+
+def problems(variant):
     _, of = parts(variant)
     head_dim = next((each for each in of if each.startswith("d") and each[1:].isdigit()), "d64")
-    return "_".join([SIZES + head_dim, *(each for each in ("causal", "bf16") if each in of)])
+    draw = random.Random(variant)
+    return ["_".join([sizes + head_dim, *(each for each in ("causal", "bf16") if each in of)])
+            for sizes in (SIZES, *(drawn(draw) for _ in range(3)))]
 
 
 def covered(variant):
@@ -55,12 +66,13 @@ class EmulatedTogglesTest(unittest.TestCase):
             variants = cover([each for each in on_cpu.instances if "wgmma" in parts(each)[0]])
             self.assertGreater(len(variants), 20)
 
-            def outcome(variant):
+            def outcomes(variant):
                 library = on_cpu.compiled(variant, on_cpu.instances[variant]["symbol"])
-                return on_cpu.ran(library, problem(variant))
-            for variant, (code, said) in zip(variants, instances_on_cpu.map_all(outcome, variants)):
-                with self.subTest(variant):
-                    self.assertIn(code, (0, MAY_BREAK), said)
+                return [(problem, *on_cpu.ran(library, problem)) for problem in problems(variant)]
+            for variant, found in zip(variants, instances_on_cpu.map_all(outcomes, variants)):
+                for problem, code, said in found:
+                    with self.subTest(variant, problem=problem):
+                        self.assertIn(code, (0, MAY_BREAK), said)
 
 
 if __name__ == "__main__":
