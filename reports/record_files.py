@@ -239,7 +239,7 @@ def question_of(run):
 
 
 def runs(data):
-    """{(gpu slug, question_of() it, cache mode): records of runs, oldest first}."""
+    """{(gpu slug, question_of() it, cache mode): records of runs, oldest first; those of one second by their board}."""
     found = {}
     for record in records(pathlib.Path(data), "run.json"):
         run = record.json("run.json")
@@ -247,6 +247,7 @@ def runs(data):
             if not isinstance(run, dict) or not isinstance(run.get(key), str):
                 raise RecordError(f"{record.path / 'run.json'} lacks \"{key}\", or it is no text")
         key = (record.path.parent.name, question_of(run), run["cache"])
-        found.setdefault(key, []).append((run["created_utc"], record.name, record))
-    return {key: [record for *_, record in sorted(entries, key=lambda entry: entry[:2])]
+        board = (run.get("gpu") or {}).get("uuid", "")
+        found.setdefault(key, []).append((run["created_utc"], board, record.name, record))
+    return {key: [record for *_, record in sorted(entries, key=lambda entry: entry[:3])]
             for key, entries in found.items()}

@@ -24,7 +24,11 @@ std::set<std::string> PeersOf(const Contest& contest) {
 }
 
 bool IsNewer(const Summary& a, const Summary& b) {
-  return a.provenance.created_utc > b.provenance.created_utc;
+  // Of two boards at the same second, as record_files.py has them.
+  const auto when = [](const Summary& it) {
+    return std::tie(it.provenance.created_utc, it.provenance.gpu.uuid);
+  };
+  return when(a) > when(b);
 }
 
 struct Choice {
