@@ -9,6 +9,7 @@ import importlib.util
 import math
 
 import torch
+from peer_libraries import fa3_schedule
 from warpledger import attention, driver
 
 
@@ -72,22 +73,13 @@ def fa3_by(planned):
         out = torch.empty_like(q_)
         cu_q, cu_k = (torch.arange(batch + 1, dtype=torch.int32, device="cuda") * each for each in (rows, keys))
         sizes = (batch, rows, keys, heads_q, heads_kv, head_dim)
-        plan = fa3_plan(sizes, q.dtype, cu_q, cu_k, causal) if planned else None
+        plan = fa3_schedule(torch.ops._vllm_fa3_C, sizes, q.dtype, cu_q, cu_k, causal) if planned else None
 
         def call():
             fa3_call(q_, k_, v_, out, cu_q, cu_k, rows, keys, causal, plan)
             return out.unflatten(0, (batch, rows)).transpose(1, 2)
         return call, "torch.ops._vllm_fa3_C" + ", scheduled ahead" * planned
     return prepare
-
-
-def fa3_plan(sizes, dtype, cu_q, cu_k, causal):
-    """The schedule of all calls with these lengths; a call leaves it as it found it. sizes: the batch, the most rows
-    of queries, the most keys, heads of both, head_dim"""
-    return torch.ops._vllm_fa3_C.get_scheduler_metadata(
-        *sizes, sizes[-1], dtype, cu_k.diff(), cu_q, cu_k,
-        None, None, None, None, 0,  # cu_seqlens_k_new, seqused_q, leftpad_k, page_size, max_seqlen_k_new
-        causal, -1, -1, False, 0, None, 0)  # windows, softcap, splits, pack_gqa, margin: those of fa3_call()
 
 
 def fa3_call(q, k, v, out, cu_q, cu_k, max_q, max_k, causal, plan=None):
@@ -282,7 +274,7 @@ def fa3_packed_by(planned):
     def prepare(q, k, v, cu, longest, causal):
         out = torch.empty_like(q)
         sizes = (cu.shape[0] - 1, longest, longest, q.shape[1], k.shape[1], q.shape[2])
-        plan = fa3_plan(sizes, q.dtype, cu, cu, causal) if planned else None
+        plan = fa3_schedule(torch.ops._vllm_fa3_C, sizes, q.dtype, cu, cu, causal) if planned else None
         return (lambda: fa3_call(q, k, v, out, cu, cu, longest, longest, causal, plan),
                 "torch.ops._vllm_fa3_C" + ", scheduled ahead" * planned)
     return prepare

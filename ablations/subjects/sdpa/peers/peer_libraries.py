@@ -52,6 +52,15 @@ class RowsFirst(Arm):
         return output.transpose(1, 2)
 
 
+def fa3_schedule(ops, sizes, dtype, ends_q, ends_kv, causal):
+    """FlashAttention-3's schedule of all calls with these lengths; a call leaves it as it found it. sizes: the batch,
+    the most rows of queries, the most keys, heads of both, head_dim"""
+    return ops.get_scheduler_metadata(
+        *sizes, sizes[-1], dtype, ends_kv.diff(), ends_q, ends_kv,
+        None, None, None, None, 0,  # cu_seqlens_k_new, seqused_q, leftpad_k, page_size, max_seqlen_k_new
+        causal, -1, -1, False, 0, None, 0)  # windows, softcap, splits, pack_gqa, margin: as calls have them
+
+
 class Fa3(RowsFirst):
     """FlashAttention-3, as vLLM builds it and calls it: all rows of a batch in one tensor, and a schedule that is
     made once ahead. Without it each call launches prepare_varlen_num_blocks, which takes 1 to 1.5 microseconds."""
@@ -63,7 +72,9 @@ class Fa3(RowsFirst):
     def load(cls, torch):
         def open_file(path):
             torch.ops.load_library(path)
-            return torch.ops._vllm_fa3_C.fwd, torch.ops._vllm_fa3_C.get_scheduler_metadata
+            ops = torch.ops._vllm_fa3_C
+            _ = ops.fwd, ops.get_scheduler_metadata  # or it is another library
+            return ops
         return opened(cls.FILE, cls.FROM, open_file)
 
     @classmethod
@@ -81,19 +92,15 @@ class Fa3(RowsFirst):
         return rows.reshape(-1, *rows.shape[2:])
 
     def lay_out(self):
-        sets, s = super().lay_out(), self.shape
-        _, schedule = self.library
-        self._schedule = schedule(
-            s["batch"], s["seq_q"], s["seq_kv"], s["heads_q"], s["heads_kv"], s["head_dim"], s["head_dim"],
-            sets[0][0].dtype, self._ends_kv.diff(), self._ends_q, self._ends_kv,
-            None, None, None, None, 0,  # cu_seqlens_k_new, seqused_q, leftpad_k, page size, longest k_new
-            s["causal"], -1, -1, False, 0, None, 0)  # windows, softcap, splits, pack_gqa, margin: as attend() has them
+        sets = super().lay_out()
+        sizes = [self.shape[each] for each in ("batch", "seq_q", "seq_kv", "heads_q", "heads_kv", "head_dim")]
+        self._schedule = fa3_schedule(self.library, sizes, sets[0][0].dtype, self._ends_q, self._ends_kv,
+                                      self.shape["causal"])
         return sets
 
     def attend(self, q, k, v):
         s = self.shape
-        forward, _ = self.library
-        out, *_ = forward(
+        out, *_ = self.library.fwd(
             q, k, v, None, None, None, None,  # k_new, v_new, q_v, out
             self._ends_q, self._ends_kv, None, None, None,  # cu_seqlens_k_new, seqused_q and _k
             s["seq_q"], s["seq_kv"], None, None, None,  # page_table, kv_batch_idx, leftpad_k

@@ -18,6 +18,7 @@ sys.path[:0] = [str(FOLDER), *(str(ROOT / "ablations/subjects" / each) for each 
 import call_counters  # noqa: E402
 import call_rules  # noqa: E402
 import peer_gpu  # noqa: E402
+import peer_libraries  # noqa: E402
 
 TORCH = mock.MagicMock(__version__="2.11")  # has any function, and computes nothing
 with mock.patch.dict(sys.modules, {"torch": TORCH}):
@@ -109,6 +110,18 @@ class Problems(unittest.TestCase):
         self.assertEqual([call_rules.first_calls(sets) for sets in (1, 3, 4, 7, 9)], [8, 6, 8, 7, 9])
 
 
+# Names and order, as vLLM's library registers them.
+FA3_SCHEMAS = {
+    "get_scheduler_metadata": "batch_size max_seqlen_q max_seqlen_k num_heads num_heads_k headdim headdim_v "
+    "qkv_dtype seqused_k cu_seqlens_q cu_seqlens_k cu_seqlens_k_new seqused_q leftpad_k page_size "
+    "max_seqlen_k_new is_causal window_size_left window_size_right has_softcap num_splits pack_gqa sm_margin",
+    "fwd": "q k v k_new v_new q_v out cu_seqlens_q cu_seqlens_k cu_seqlens_k_new seqused_q seqused_k "
+    "max_seqlen_q max_seqlen_k page_table kv_batch_idx leftpad_k rotary_cos rotary_sin seqlens_rotary "
+    "q_descale k_descale v_descale softmax_scale is_causal window_size_left window_size_right softcap "
+    "is_rotary_interleaved scheduler_metadata num_splits pack_gqa sm_margin s_aux cp_world_size cp_rank "
+    "cp_tot_seqused_k"}
+
+
 class Contenders(unittest.TestCase):
     def test_of_fa3_come_in_both_forms_or_not_at_all(self):
         known = call_contenders.contenders("few")
@@ -124,16 +137,6 @@ class Contenders(unittest.TestCase):
             call_rules.wanted_contenders(["ours", "fa4"], known, True)
 
     def test_of_fa3_are_planned_with_the_arguments_of_the_call(self):
-        """Names and order: the schemas that vLLM's library registers."""
-        schemas = {
-            "get_scheduler_metadata": "batch_size max_seqlen_q max_seqlen_k num_heads num_heads_k headdim headdim_v "
-            "qkv_dtype seqused_k cu_seqlens_q cu_seqlens_k cu_seqlens_k_new seqused_q leftpad_k page_size "
-            "max_seqlen_k_new is_causal window_size_left window_size_right has_softcap num_splits pack_gqa sm_margin",
-            "fwd": "q k v k_new v_new q_v out cu_seqlens_q cu_seqlens_k cu_seqlens_k_new seqused_q seqused_k "
-            "max_seqlen_q max_seqlen_k page_table kv_batch_idx leftpad_k rotary_cos rotary_sin seqlens_rotary "
-            "q_descale k_descale v_descale softmax_scale is_causal window_size_left window_size_right softcap "
-            "is_rotary_interleaved scheduler_metadata num_splits pack_gqa sm_margin s_aux cp_world_size cp_rank "
-            "cp_tot_seqused_k"}
         ops = TORCH.ops._vllm_fa3_C
         for planned in (False, True):
             ops.reset_mock()
@@ -143,7 +146,7 @@ class Contenders(unittest.TestCase):
             call()
             self.assertEqual("ahead" in said, planned)
             given = {}
-            for name, schema in schemas.items():
+            for name, schema in FA3_SCHEMAS.items():
                 for made in getattr(ops, name).call_args_list:
                     given[name] = dict(zip(schema.split(), made.args, strict=True))
             self.assertEqual((ops.get_scheduler_metadata.call_count, ops.fwd.call_count), (int(planned), 2))
@@ -153,11 +156,33 @@ class Contenders(unittest.TestCase):
                 continue
             self.assertIs(call["scheduler_metadata"], ops.get_scheduler_metadata.return_value)
             plan = given["get_scheduler_metadata"]
-            self.assertEqual([plan[name] for name in schemas["get_scheduler_metadata"].split()[:7]],
+            self.assertEqual([plan[name] for name in FA3_SCHEMAS["get_scheduler_metadata"].split()[:7]],
                              [16, 4, 8192, 64, 8, 128, 128])
             self.assertIs(plan["qkv_dtype"], q.dtype)
             for name in set(plan) & set(call) - {"seqused_k"}:
                 self.assertEqual(plan[name], call[name], name)
+
+    def test_of_records_are_planned_with_the_arguments_of_the_call_too(self):
+        peer = object.__new__(peer_libraries.Fa3)
+        peer.torch, peer.library = TORCH, mock.MagicMock()
+        peer.library.fwd.return_value = ["out", "lse"]
+        peer.shape = {"batch": 2, "seq_q": 4, "seq_kv": 8192, "heads_q": 64, "heads_kv": 8, "head_dim": 128,
+                      "causal": True}
+        q = mock.MagicMock()
+        q.transpose().contiguous().reshape.return_value = q
+        peer._inputs = mock.MagicMock(sets=[(q, q, q)])
+        peer.begin()
+        peer.lay_out()
+        self.assertEqual(peer.attend(q, q, q), "out")
+        given = {name: dict(zip(schema.split(), getattr(peer.library, name).call_args.args, strict=True))
+                 for name, schema in FA3_SCHEMAS.items()}
+        plan, call = given["get_scheduler_metadata"], given["fwd"]
+        self.assertIs(call["scheduler_metadata"], peer.library.get_scheduler_metadata.return_value)
+        self.assertEqual([plan[name] for name in FA3_SCHEMAS["get_scheduler_metadata"].split()[:7]],
+                         [2, 4, 8192, 64, 8, 128, 128])
+        self.assertIs(plan["qkv_dtype"], q.dtype)
+        for name in set(plan) & set(call) - {"seqused_k"}:
+            self.assertEqual(plan[name], call[name], name)
 
     def test_have_grouped_heads_as_they_are_in_packed_sequences(self):
         q, k, v, cu = (mock.MagicMock() for _ in range(4))
