@@ -11,7 +11,8 @@ function(warpledger_sdpa_library instances)
   set_source_files_properties(${tables}/instance_code.cc PROPERTIES OBJECT_DEPENDS "${code}")
   add_library(sdpa_library_objects OBJECT
     ${tables}/instance_code.cc ${tables}/instances.cc ${kernels}/library/choice.cc
-    ${kernels}/library/costs.cc ${kernels}/library/library.cc ${kernels}/mma/launch.cc ${kernels}/resident/launch.cc
+    ${kernels}/library/costs.cc ${kernels}/library/library.cc ${kernels}/library/request.cc
+    ${kernels}/mma/launch.cc ${kernels}/resident/launch.cc
     ${kernels}/shared/kernel_instance.cc ${kernels}/shared/tensor_maps.cc
     ${kernels}/wgmma/join/join_kernel.cu ${kernels}/wgmma/launch.cc ${kernels}/wgmma/varlen/launch.cc
     ${kernels}/wgmma/varlen/sequence_plan.cu)
