@@ -248,22 +248,50 @@ class HeadWorker {
     return max + std::log(sum);
   }
 
-  // Of the naive scores, each raised by 2^-13 of the sum of its products' magnitudes. Tensor
-  // cores align FP8 products at the largest of those that they add and drop what lies more
-  // than 13 bits below it, so that a score whose products cancel may be off by more than its
-  // own size says. They add 32 at a time to the sum so far, and each time bits of that sum are
-  // dropped too: beyond four times, as at head_dim 128, the limit grows with them.
+  // What tensor cores may make of it, at most by half of what the rule allows. They align FP8 products
+  // at the largest of those that they add and drop what lies more than 13 bits below it. So a score
+  // whose products cancel may be off by 2^-13 of the sum of their magnitudes. By so much each score is
+  // raised.
+  //
+  // Where one product outweighs the others, each of these loses up to 2^-13 of that one, or all that
+  // it has; the root mean square of such losses is sqrt(1/3) of them. The product of two E4M3 numbers
+  // has eight bits, so that one of 2^7 units and more loses nothing. Over keys losses average out by
+  // the keys' weights. 1.2 of the root mean square that is left, and the rule's factor of 2, allow 2.4
+  // of it. It is an upper bound, for products ahead of the largest one lose less.
   double RoundedLse(const Head<float>& head, int64_t at, const float* naive_scores, int keys) {
-    const float head_dim = static_cast<float>(p_.head_dim);
-    const float unit = std::ldexp(1.0f / std::sqrt(head_dim), -13) * std::max(1.0f, head_dim / 128);
-    raised_.assign(keys, 0.0f);
-    for (int d = 0; d < p_.head_dim; ++d) {
-      const float q = std::fabs(naive_.q(GlobalRow(at) * p_.head_dim + d)) * unit;
-      const float* k = &head.k_transposed[static_cast<size_t>(d) * p_.seq_kv];
-      for (int j = 0; j < keys; ++j) raised_[j] += q * std::fabs(k[j]);
+    const float scale = 1.0f / std::sqrt(static_cast<float>(p_.head_dim));
+    const float bits = std::ldexp(1.0f, -13);
+    constexpr float kWholeFrom = 128;
+    const auto for_products = [&](auto take) {
+      for (int d = 0; d < p_.head_dim; ++d) {
+        const float q = std::fabs(naive_.q(GlobalRow(at) * p_.head_dim + d)) * scale;
+        const float* k = &head.k_transposed[static_cast<size_t>(d) * p_.seq_kv];
+        for (int j = 0; j < keys; ++j) take(j, q * std::fabs(k[j]));
+      }
+    };
+    magnitudes_.assign(keys, 0.0f);
+    largest_.assign(keys, 0.0f);
+    for_products([&](int j, float product) {
+      magnitudes_[j] += product;
+      largest_[j] = std::max(largest_[j], product);
+    });
+    losses_.assign(keys, 0.0f);
+    for_products([&](int j, float product) {
+      const float unit = bits * largest_[j];
+      if (product >= kWholeFrom * unit) return;
+      const float loss = std::min(product, unit);
+      losses_[j] += loss * loss;
+    });
+    const double lse = LogSumExp(naive_scores, keys);
+    double squares = 0;
+    for (int j = 0; j < keys; ++j) {
+      const double weight = std::exp(naive_scores[j] - lse);
+      squares += weight * weight * losses_[j] / 3;
+      magnitudes_[j] = naive_scores[j] + bits * magnitudes_[j];
     }
-    for (int j = 0; j < keys; ++j) raised_[j] += naive_scores[j];
-    return LogSumExp(raised_.data(), keys);
+    constexpr double kRootMeanSquares = 1.2;
+    return std::max(LogSumExp(magnitudes_.data(), keys),
+                    lse + kRootMeanSquares * std::sqrt(squares));
   }
 
   void ExactRows(const Head<double>& head, const RowGroup& rows) {
@@ -330,7 +358,9 @@ class HeadWorker {
   Reference& result_;
   std::vector<double> scores_;       // (kRowsAtOnce, seq_kv), and then probabilities
   std::vector<float> naive_scores_;  // the same
-  std::vector<float> raised_;        // of FP8 products
+  std::vector<float> magnitudes_;
+  std::vector<float> largest_;
+  std::vector<float> losses_;        // of FP8 products
 };
 
 // Fills `result`, whose vectors have their sizes.

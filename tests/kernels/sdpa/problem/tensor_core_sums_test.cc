@@ -52,8 +52,8 @@ struct Sums {
 };
 
 // As many query heads as K/V heads.
-Sums SumsOf(const Problem& problem) {
-  const Inputs inputs = WithQuantisedKv(problem, MakeInputs(problem, InputKind::kOutliers, kSeed),
+Sums SumsOf(const Problem& problem, uint64_t seed = kSeed) {
+  const Inputs inputs = WithQuantisedKv(problem, MakeInputs(problem, InputKind::kOutliers, seed),
                                         {KvFormat::kE4m3, ScaleScope::kHead}, true);
   const Reference reference = ComputeReference(problem, inputs);
   const QuantisedTensor& q = *inputs.quantised->q;
@@ -93,21 +93,29 @@ TEST(TensorCoreSums, AreWhatAnH100GaveAtHeadDim256) {
   EXPECT_NEAR(SumsOf(CausalWithHeadDim(256)).lse[37], 6.64838, 5e-6);
 }
 
+// One product of outliers outweighs the others, each of which loses bits at its size.
+TEST(TensorCoreSums, StayWithinTheRuleWhereOneProductOutweighs) {
+  constexpr Problem kProblem = {1, 8, 8, 512, 512, 64, true};
+  constexpr uint64_t kItsSeed = 11;
+  const Sums sums = SumsOf(kProblem, kItsSeed);
+  EXPECT_LE(sums.error, 2 * sums.rounding);
+  // What an H200 gave row 2356 in forward_gpu_test. Played sums are off by a fifth more.
+  constexpr double kGiven = 40.6111;
+  constexpr double kExact = 40.6313;
+  EXPECT_LE(kExact - kGiven, 2 * sums.rounding);
+  EXPECT_GT(kExact - kGiven, 2 * std::ldexp(kExact, -13)) << "the sum of magnitudes is no limit";
+  EXPECT_NEAR(kExact - sums.lse[2356], 1.2 * (kExact - kGiven), 1e-3);
+}
+
 TEST(TensorCoreSums, StayWithinTheRule) {
   for (const int head_dim : {64, 128, 256}) {
     for (const Problem& problem : {WithHeadDim(head_dim), CausalWithHeadDim(head_dim)}) {
       const Sums sums = SumsOf(problem);
       EXPECT_LE(sums.error, 2 * sums.rounding) << head_dim;
       // A limit that allows everything says nothing.
-      EXPECT_GE(sums.error, 0.3 * sums.rounding) << head_dim;
+      EXPECT_GE(sums.error, 0.15 * sums.rounding) << head_dim;
     }
   }
-}
-
-TEST(TensorCoreSums, NeedMoreAtHeadDim256ThanFourSumsDo) {
-  // The rule for the 128 of four such sums would be half of this.
-  const Sums sums = SumsOf(CausalWithHeadDim(256));
-  EXPECT_GT(sums.error, sums.rounding);
 }
 
 }  // namespace
