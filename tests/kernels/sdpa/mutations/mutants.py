@@ -17,12 +17,13 @@ and each [[mutation]] has
     mutants.py list INSTANCES_JSON               a line for each: name, set and source of the
                                                  instance, mutated file, table
     mutants.py table INSTANCES_JSON FOLDER       writes mutants.cc and mutant_code.cc
-    mutants.py apply NAME FOLDER                 writes the mutated file below FOLDER
+    mutants.py apply NAME FOLDER                 makes FOLDER anew, with nothing but the mutated file
 """
 
 import dataclasses
 import json
 import pathlib
+import shutil
 import sys
 import tomllib
 
@@ -127,6 +128,7 @@ def main(command, *arguments):
     elif command == "apply":
         name, folder = arguments
         mutation = {each.name: each for each in mutations}[name]
+        shutil.rmtree(folder, ignore_errors=True)  # a bug that moved to another file left the old one
         to = pathlib.Path(folder) / mutation.file
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text(mutation.mutated(), encoding="utf-8")

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The planted bugs still stand in the sources that they are planted in, and cover what they should."""
 
+import pathlib
 import re
+import tempfile
 import unittest
 
 import mutants
@@ -45,6 +47,16 @@ class MutationsTest(unittest.TestCase):
 
     def test_most_do_not_depend_on_time(self):
         self.assertLess(sum(bool(each.race) for each in self.all), len(self.all) / 8)
+
+    def test_to_apply_leaves_nothing_of_an_older_mutant(self):
+        mutation = self.all[0]
+        with tempfile.TemporaryDirectory() as parent:
+            older = pathlib.Path(parent, "mutant", "kernels", "older.cuh")
+            older.parent.mkdir(parents=True)
+            older.write_text("", encoding="utf-8")
+            mutants.main("apply", mutation.name, str(older.parents[1]))
+            files = [each for each in older.parents[1].rglob("*") if each.is_file()]
+            self.assertEqual(files, [older.parents[1] / mutation.file])
 
     def test_a_text_that_is_missing_or_stands_twice_is_refused(self):
         for old in "no such text", "#include":
