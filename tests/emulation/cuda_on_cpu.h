@@ -131,6 +131,8 @@ struct Fiber {
   std::map<float*, std::vector<float>> sums;  // of products in flight, as they are so far
   int64_t product_groups = 0;                 // that were ever closed
   unsigned cluster_phase = 0;                 // that the thread arrived in
+  // At another CTA's barrier; a releasing arrival at the cluster's barrier says that it is there.
+  bool arrival_on_its_way = false;
 };
 
 struct alignas(16) Registers {
@@ -413,6 +415,12 @@ inline void WaitForCluster() {
 
 inline void Enter() {
   world->body();
+  if (current->arrival_on_its_way) {
+    Die("a thread ends while its arrival at another CTA may be on its way: that CTA may end first");
+  }
+  if (!current->open_stores.empty() || !current->stores.empty()) {
+    Die("a thread ends while a store by TMA may still read its CTA's shared memory");
+  }
   current->done = true;
   ++world->progress;
   --world->running;
@@ -472,6 +480,9 @@ inline void RunSideBySide(const Launch& launch, unsigned first, const std::funct
       left = left || !fiber->done;
     }
     if (left && here.progress == before) Die("a barrier that not all threads reach");
+  }
+  for (const std::unique_ptr<Cta>& cta : here.ctas) {
+    if (!cta->bulk_copies.empty()) Die("a CTA ends while a copy may be on its way to it");
   }
   for (const std::unique_ptr<Fiber>& fiber : here.fibers) stacks.push_back(std::move(fiber->stack));
   world = nullptr;

@@ -102,6 +102,7 @@ float ReadOfABulkCopy(CopiesLand copies, bool wait) {
       if (phase == 0 || wait) ptx::MbarrierWait(barrier, phase);
       if (threadIdx.x == 31) seen = reinterpret_cast<const float*>(current->cta->smem)[5];
       __syncthreads();
+      if (phase == 1 && !wait) ptx::MbarrierWait(barrier, phase);  // it must come before the end
     }
   });
   return seen;
@@ -162,6 +163,56 @@ TEST(Emulation, VotesAndArrivesAtNamedBarriers) {
       __syncthreads();
     }
   });
+}
+
+TEST(EmulationDeathTest, EndsWhereACtaEndsBeforeItsCopies) {
+  alignas(16) const float from[4] = {1, 2, 3, 4};
+  const auto copy = [&](bool wait) {
+    RunCtas({.threads = 32, .smem_bytes = 48}, [&] {
+      const uint32_t smem = sdpa::MmaSharedAddress(current->cta->smem);
+      if (threadIdx.x > 0) return;
+      ptx::MbarrierInit(smem + 32, 1);
+      ptx::MbarrierArriveExpectBytes(smem + 32, 16);
+      ptx::BulkLoad(smem, from, 16, smem + 32);
+      if (wait) ptx::MbarrierWait(smem + 32, 0);
+    });
+  };
+  copy(true);
+  EXPECT_DEATH(copy(false), "a copy may be on its way");
+  float to[4] = {};
+  const auto store = [&](bool commit, bool wait) {
+    RunCtas({.threads = 32, .smem_bytes = 48}, [&] {
+      if (threadIdx.x > 0) return;
+      StoreBulk({{reinterpret_cast<unsigned char*>(to), current->cta->smem, 16}});
+      if (commit) CommitStores();
+      if (wait) WaitForStores(0);
+    });
+  };
+  store(true, true);
+  EXPECT_DEATH(store(true, false), "a store by TMA may still read");
+  EXPECT_DEATH(store(false, false), "a store by TMA may still read");
+}
+
+TEST(EmulationDeathTest, EndsWhereAnArrivalAtAnotherCtaMayComeTooLate) {
+  const auto end_by = [](void (*barrier)()) {
+    RunCtas({.ctas = 2, .cluster = 2, .threads = 32, .smem_bytes = 256}, [barrier] {
+      const uint32_t own = sdpa::MmaSharedAddress(current->cta->smem);
+      if (threadIdx.x == 0) ptx::MbarrierInit(own, 2);
+      ptx::ClusterSync();
+      if (threadIdx.x == 0) {
+        for (uint32_t rank = 0; rank < 2; ++rank) {
+          ptx::MbarrierArriveClusterRelaxed(ptx::MapShared(own, rank));
+        }
+      }
+      barrier();
+    });
+  };
+  end_by([] { ptx::ClusterSync(); });
+  EXPECT_DEATH(end_by([] {
+                 ptx::ClusterArriveRelaxed();
+                 ptx::ClusterWait();
+               }),
+               "may be on its way");
 }
 
 TEST(Emulation, WaitsAtAClusterForThreadsThatHaveNotEnded) {

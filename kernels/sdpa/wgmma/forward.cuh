@@ -25,7 +25,8 @@
 
 namespace warpledger::sdpa {
 
-// All threads of the cluster. Orders no memory beyond the barriers' initialisation.
+// All threads of the cluster, ahead of their work. Orders no memory beyond the barriers'
+// initialisation.
 template <WgmmaShape kShape>
 __device__ void SyncCluster() {
   if constexpr (kShape.cluster == 1) {
@@ -93,8 +94,11 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
     WgmmaConsumer<kShape>(p, smem, barriers, warpgroup - 1).Run();
   }
   if constexpr (kShape.cluster > 1) {
-    // A peer's last arrivals come here still.
-    SyncCluster<kShape>();
+    // A CTA may end only when its peers' last arrivals have come. Those are relaxed, so this
+    // barrier has to release them. By a relaxed one a launch of an FP8 kernel failed on an H200,
+    // once (reports/decisions/0049-forms-of-a-kernel.md; PTX ISA, "barrier.cluster").
+    __syncwarp();
+    ptx::ClusterSync();
   }
 }
 

@@ -79,6 +79,7 @@ void RunQueues(const WgmmaParamsOf<kShape>& params, int ctas, bool reversed, Pro
                            produced(cta, queue, tile);
                          }
                        }
+                       if constexpr (kShape.cluster > 1) ptx::ClusterSync();
                      });
 }
 

@@ -13,6 +13,7 @@ namespace warpledger::ptx {
 inline void ClusterArriveRelaxed() { emulation::ArriveAtCluster(); }
 inline void ClusterWait() { emulation::WaitForCluster(); }
 inline void ClusterSync() {
+  emulation::current->arrival_on_its_way = false;
   ClusterArriveRelaxed();
   ClusterWait();
 }
@@ -42,7 +43,9 @@ T LoadCluster(uint32_t cluster_smem) {
 inline uint4 LoadCluster128(uint32_t smem) { return LoadCluster<uint4>(smem); }
 inline float2 LoadClusterPair(uint32_t smem) { return LoadCluster<float2>(smem); }
 inline void MbarrierArriveClusterRelaxed(uint32_t cluster_barrier) {
-  emulation::Arrive(CtaOf(cluster_barrier).mbarriers[AddressInCta(cluster_barrier)]);
+  emulation::Cta& cta = CtaOf(cluster_barrier);
+  if (&cta != emulation::current->cta) emulation::current->arrival_on_its_way = true;
+  emulation::Arrive(cta.mbarriers[AddressInCta(cluster_barrier)]);
 }
 
 // A store that completes as bytes on a barrier of the same CTA.
