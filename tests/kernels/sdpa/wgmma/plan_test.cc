@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/sdpa/wgmma/plan.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <string>
+#include <vector>
+
 #include "gtest/gtest.h"
 #include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/rules/families.h"
@@ -40,6 +47,90 @@ TEST(WgmmaHeadsInFlight, AreAGroupAtLeastWhereOneFillsMore) {
   EXPECT_EQ(WgmmaHeadsInFlight(kShape, 65536, 1, 64), 1);
   EXPECT_EQ(WgmmaHeadsInFlight(kShape, 65536, 4, 64), 4);
   EXPECT_EQ(WgmmaHeadsInFlight(kShape, 65536, 4, 2), 2);
+}
+
+TEST(WgmmaHeadsInFlight, AreEqualSharesOfAllHeads) {
+  constexpr WgmmaShape kShape = {.head_dim = 256};
+  EXPECT_EQ(WgmmaHeadsInFlight(kShape, 2816, 1, 12), 6) << "11 have room, and one would be last";
+  EXPECT_EQ(WgmmaHeadsInFlight(kShape, 1335, 1, 32), 16);
+  EXPECT_EQ(WgmmaHeadsInFlight(kShape, 2816, 4, 48), 24);
+  EXPECT_EQ(WgmmaHeadsInFlight(kShape, 8192, 1, 5), 3) << "4 have room";
+}
+
+// How long 132 SMs take for all causal tiles of so many heads, over their equal share of the work.
+// A tile costs its tiles of keys, and 1.5 of these for its begin and end.
+double OverEqualShares(const WgmmaShape& shape, int heads, int keys, int heads_at_once) {
+  constexpr double kEnds = 1.5;
+  std::priority_queue<double, std::vector<double>, std::greater<>> ends(
+      std::greater<>(), std::vector<double>(kSms, 0.0));
+  const int tiles = (keys + TileM(shape) - 1) / TileM(shape);
+  double work = 0;
+  double last = 0;
+  for (int first = 0; first < heads; first += heads_at_once) {
+    for (int tile = tiles; tile > 0; --tile) {
+      const int seen = std::min(keys, tile * TileM(shape));
+      const double cost = kEnds + (seen + shape.tile_n - 1) / shape.tile_n;
+      for (int i = 0; i < std::min(heads_at_once, heads - first); ++i) {
+        const double end = ends.top() + cost;
+        ends.pop();
+        ends.push(end);
+        work += cost;
+        last = std::max(last, end);
+      }
+    }
+  }
+  return last * kSms / work;
+}
+
+TEST(WgmmaHeadsInFlight, LeaveFewSmsIdleAtTheEnd) {
+  double equal = 0;
+  double full = 0;
+  double worst = 0;
+  double worst_full = 0;
+  int problems = 0;
+  for (const WgmmaShape& shape : {WgmmaShape{.head_dim = 64, .consumers = 3, .tile_n = 112},
+                                  WgmmaShape{.head_dim = 128, .consumers = 2, .tile_n = 128},
+                                  WgmmaShape{.head_dim = 256, .consumers = 2, .tile_n = 80}}) {
+    for (int keys = 300; keys < 9000; keys += 435) {
+      for (const int heads : {4, 8, 12, 16, 24, 32, 40, 48, 64, 80, 96}) {
+        const int64_t room = std::max<int64_t>((int64_t{32} << 20) / (keys * BytesOfKey(shape)), 1);
+        if (room >= heads) continue;
+        const double now =
+            OverEqualShares(shape, heads, keys, WgmmaHeadsInFlight(shape, keys, 1, heads));
+        const double before = OverEqualShares(shape, heads, keys, static_cast<int>(room));
+        equal += now;
+        full += before;
+        worst = std::max(worst, now);
+        worst_full = std::max(worst_full, before);
+        ++problems;
+      }
+    }
+  }
+  EXPECT_GT(problems, 200);
+  EXPECT_LT(equal / problems, 1.03);
+  EXPECT_LT(worst, 1.2);
+  // With as many heads at once as have room.
+  EXPECT_GT(full / problems, 1.06);
+  EXPECT_GT(worst_full, 1.7);
+  RecordProperty("equal_shares", std::to_string(equal / problems));
+  RecordProperty("as_many_as_have_room", std::to_string(full / problems));
+  RecordProperty("problems", problems);
+}
+
+// So that records of the suite's shapes are of the same launches.
+TEST(WgmmaHeadsInFlight, AreAsManyAsHaveRoomInTheSuitesShapes) {
+  for (const NamedShape& named : kShapes) {
+    const Problem& p = named.problem;
+    if (!p.causal || p.seq_q < 512 || p.embed_dim != 0) continue;
+    WgmmaShape shape;
+    shape.head_dim = p.head_dim;
+    const int group = p.heads_q / p.heads_kv;
+    const int heads = p.batch * p.heads_q;
+    const int64_t room = std::max<int64_t>((int64_t{32} << 20) / (p.seq_kv * BytesOfKey(shape)), 1);
+    EXPECT_EQ(WgmmaHeadsInFlight(shape, p.seq_kv, group, heads),
+              std::min<int64_t>(room * group, heads))
+        << named.name;
+  }
 }
 
 TEST(WgmmaTilesAtOnce, AreAHeadsWhereItsKeysFitAndHeadsFillTheGpu) {
