@@ -74,7 +74,8 @@ inline void AddForm(const std::string& prefix, const sdpa::LibraryKernel& kernel
   }
 }
 
-// In FP8: the library's kernels for scales per head, and what may be faster than they are.
+// In FP8: the library's kernels for scales per head, each without its own tiles first, and what may
+// be faster than they are.
 inline Design FormsFp8Design(int head_dim) {
   const std::string name = "forms_fp8_d" + std::to_string(head_dim);
   Design design = {.name = name,
@@ -82,7 +83,10 @@ inline Design FormsFp8Design(int head_dim) {
                    .head_dims = {head_dim}};
   for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
     if (!sdpa::TakesE4m3(kernel) || kernel.config.wgmma_fp8_block_scale) continue;
-    if (kernel.head_dim == head_dim) AddForm(name + ":", kernel, &design);
+    if (kernel.head_dim != head_dim) continue;
+    sdpa::LibraryKernel without = kernel;
+    without.config.wgmma_own_tiles = 0;
+    AddForm(name + ":", without, &design);
   }
   const std::string last = design.arms.back().name;
   if (ConfigOf(design, last).softmax_overlap) {
