@@ -86,7 +86,7 @@ absl::Status RunDesign(const RunOptions& options, const Subject& subject, const 
   controlled.run = DescribeRun(options, subject, design, std::move(gpu));
   for (const ShapeInfo& shape : options.shapes) {
     if (!options.alone) break;
-    std::string chosen = rig.ChosenFor(shape, sm_count);
+    std::string chosen = rig.ChosenFor(design, shape, sm_count);
     if (!chosen.empty()) controlled.run.chosen.emplace(shape.name, std::move(chosen));
   }
   controlled.out_dir = options.out_dir;

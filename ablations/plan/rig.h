@@ -86,9 +86,12 @@ class Rig {
 
   virtual absl::StatusOr<std::unique_ptr<Bench>> Open(const ShapeInfo& problem,
                                                       const BenchInputs& inputs) = 0;
-  // The configuration that who asks for no variant gets for a problem, on a device of so many SMs;
-  // empty: there is no such choice.
-  virtual std::string ChosenFor(const ShapeInfo& /*problem*/, int /*sm_count*/) const { return ""; }
+  // The configuration that who asks for no variant gets for a problem whose inputs are those of the
+  // design, on a device of so many SMs; empty: there is no such choice.
+  virtual std::string ChosenFor(const PlannedDesign& /*design*/, const ShapeInfo& /*problem*/,
+                                int /*sm_count*/) const {
+    return "";
+  }
   // Writes the machine code, the resources and the launches of the design's variants to `dir`:
   // codegen.json, resources.json and launch.json.
   virtual absl::Status WriteEvidence(const PlannedDesign& design,

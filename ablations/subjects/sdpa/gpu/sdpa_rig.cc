@@ -212,8 +212,9 @@ class SdpaRig final : public Rig {
                                        wanted.sample_seed, l2_aside_);
   }
 
-  // The library's.
-  std::string ChosenFor(const ShapeInfo& shape, int sm_count) const override {
+  // The library's: of E4M3 where the design's kernels take it.
+  std::string ChosenFor(const PlannedDesign& design, const ShapeInfo& shape,
+                        int sm_count) const override {
     const absl::StatusOr<sdpa::Problem> problem = ProblemOf(shape);
     if (!problem.ok() || problem->embed_dim > 0) return "";
     sdpa::Gpu gpu = {sm_count};
@@ -221,8 +222,14 @@ class SdpaRig final : public Rig {
     if (cudaGetDevice(&device) == cudaSuccess) {
       cudaDeviceGetAttribute(&gpu.dram_bus_bits, cudaDevAttrGlobalMemoryBusWidth, device);
     }
-    const sdpa::Choice choice =
-        sdpa::ChooseKernel(*problem, sdpa::ContiguousLayouts(*problem, problem->head_dim), gpu);
+    sdpa::TensorLayouts layouts = sdpa::ContiguousLayouts(*problem, problem->head_dim);
+    const std::optional<sdpa::Config> first =
+        design.arms.empty() ? std::nullopt : sdpa::ConfigFromName(design.arms.front().config);
+    if (first && first->wgmma_fp8) {
+      layouts.scales.emplace();
+      layouts.scales->per_block = first->wgmma_fp8_block_scale != 0;
+    }
+    const sdpa::Choice choice = sdpa::ChooseKernel(*problem, layouts, gpu);
     return choice.kernel == nullptr ? "" : sdpa::ConfigName(choice.kernel->config);
   }
 
