@@ -52,7 +52,16 @@ lengths() { # of a head dimension, full and causal
   done
   echo "${shapes#,}"
 }
+# The library's kernels, on 50 problems of reports/random_problems.py, by head_dim and seed.
+# kernels/sdpa/library/fit_costs.py fits costs to the first three, and its choice is checked on the others.
+readonly kLibrary="--processes=1 --blocks=3 --peers=off"
 readonly kSets="
+library_d64|library_d64|random:64:281102|$kLibrary
+library_d128|library_d128|random:128:281102|$kLibrary
+library_d256|library_d256|random:256:281102|$kLibrary
+library_other_d64|library_d64|random:64:281101|$kLibrary
+library_other_d128|library_d128|random:128:281101|$kLibrary
+library_other_d256|library_d256|random:256:281101|$kLibrary
 ladder|ladder|ladder|
 ladder_cold|ladder|medium,b2_h8_s256_d64,b1_h8_s512_d64,long|--cache=cold
 hopper_small|hopper_small|b2_h8_s256_d64,b1_h8_s512_d64,medium,long|
@@ -168,8 +177,12 @@ else
 fi
 
 flags_of() { # SET: its flags into `call`; a further flag takes the place of the set's own
-  local name=$1 design shapes own flag own_flags
+  local name=$1 design shapes own flag own_flags head_dim seed
   IFS='|' read -r _ design shapes own <<<"$(set_of "$name")"
+  if [[ $shapes == random:* ]]; then
+    IFS=: read -r _ head_dim seed <<<"$shapes"
+    shapes=$("$python" "$root/reports/random_problems.py" --head_dim "$head_dim" --count 50 --seed "$seed")
+  fi
   read -ra own_flags <<<"$own"
   own_flags=(${own_flags[@]+"${own_flags[@]/#--study=/--study=$root/ablations/studies/}"})
   call=()

@@ -20,19 +20,18 @@ constexpr int kSmemPerSm = 228 << 10;  // of sm_90
 // LSE was off by 2% to 45% more than the rule allows (reports/decisions/0037-one-call.md).
 constexpr int kMostResidentKeys = 4096;
 
-// What a form of a kernel takes of the kernel's time, about: records say 0.94 to 0.99 where it is
-// the faster one.
+// What a form without costs of its own takes of the time of the kernel above it, about: records say
+// 0.94 to 0.99 where it is the faster one.
 constexpr double kFasterForm = 0.97;
 constexpr double kSlowerForm = 1.03;
 
+// The records of the fit are of H200s, whose bus has 6016 bits (NVIDIA's product brief of the H200
+// NVL). By the datasheets an H100's DRAM, with 5120, has 3.35 of their 4.8 TB/s.
+constexpr int kFittedBusBits = 6016;
+constexpr double kNarrowerBus = 4.8 / 3.35;
+
 // The launch that lists packed sequences' blocks.
 constexpr double kPlanUs = 2;
-
-// Places in CostTerms.
-constexpr int kChainTerm = 3;
-constexpr int kWorkTerm = 4;
-static_assert(std::string_view(kCostTermNames[kChainTerm]) == "chain" &&
-              std::string_view(kCostTermNames[kWorkTerm]) == "work");
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -44,18 +43,25 @@ struct Tiling {
   int keys = 1;             // of a tile of keys
   int64_t splits = 1;       // CTAs that share a tile's keys
   int64_t slots = 1;        // CTAs that the GPU holds at once
+  int pieces = 1;           // of a tile of queries, that its CTA takes one after another
+  int cluster = 1;          // SMs that a CTA stands for here
 
   int64_t ctas() const { return heads * query_tiles * splits; }
 };
 
-// Tiles of keys that a CTA of the tile of queries `at` reads.
+// Tiles of keys that a CTA of the tile of queries `at` reads, over all its pieces.
 double KeyTiles(const Problem& p, const Tiling& tiling, int64_t at) {
-  int64_t keys = p.seq_kv;
-  if (p.causal) {
-    const int64_t last = std::min<int64_t>(p.seq_q, (at + 1) * tiling.positions) - 1;
-    keys = std::clamp<int64_t>(last + p.seq_kv - p.seq_q + 1, 0, p.seq_kv);
+  int64_t tiles = 0;
+  for (int piece = 1; piece <= tiling.pieces; ++piece) {
+    int64_t keys = p.seq_kv;
+    if (p.causal) {
+      const int64_t rows = at * tiling.positions + piece * (tiling.positions / tiling.pieces);
+      const int64_t last = std::min<int64_t>(p.seq_q, rows) - 1;
+      keys = std::clamp<int64_t>(last + p.seq_kv - p.seq_q + 1, 0, p.seq_kv);
+    }
+    tiles += CeilDiv(CeilDiv(keys, tiling.keys), tiling.splits);
   }
-  return static_cast<double>(CeilDiv(CeilDiv(keys, tiling.keys), tiling.splits));
+  return static_cast<double>(tiles);
 }
 
 // Tiles of keys on average over the tiles of queries. Under the mask they grow by the same number
@@ -92,6 +98,14 @@ Config Compiled(const LibraryKernel& kernel, const Problem& p) {
   return Specialise(kernel.config, p.head_dim, p.causal, p.dtype);
 }
 
+// CTAs with a tile each that an SM holds at once. Two are as many as registers allow: 127 for each
+// of 256 threads at head_dim 64, the only one where shared memory has room for two.
+int WgmmaCtasPerSm(const WgmmaShape& shape) {
+  constexpr int kMostByRegisters = 2;
+  constexpr int kReserved = 1 << 10;  // of each CTA's shared memory
+  return std::clamp(kSmemPerSm / (MakeSmem(shape).bytes + kReserved), 1, kMostByRegisters);
+}
+
 Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
   const Config config = Compiled(kernel, p);
   const int group = p.heads_q / p.heads_kv;
@@ -109,13 +123,19 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
     }
     case Family::kWgmma: {
       const WgmmaShape shape = WgmmaShapeOf(config);
-      const int positions = WgmmaPositions(shape, group);
-      t = {shape.pack_heads ? heads_kv : heads_q,
-           CeilDiv(p.seq_q, positions),
-           positions,
-           shape.tile_n,
-           1,
-           gpu.sms};
+      // The CTAs of a cluster take as long as the one with the most keys. Where K stays, a CTA
+      // takes all tiles of a head.
+      const int tiles_of_head = static_cast<int>(CeilDiv(p.seq_q, WgmmaPositions(shape, group)));
+      const int64_t heads = shape.pack_heads ? heads_kv : heads_q;
+      constexpr int64_t kMany = std::numeric_limits<int>::max();
+      const int pieces = WgmmaTilesAtOnce(
+          shape, tiles_of_head, static_cast<int>(std::min(heads, kMany)), p.seq_kv, gpu.sms);
+      const int positions = WgmmaPositions(shape, group) * shape.cluster * pieces;
+      const int at_once = shape.tile_per_cta ? WgmmaCtasPerSm(shape) : 1;
+      t = {heads,     CeilDiv(p.seq_q, positions),
+           positions, shape.tile_n,
+           1,         std::max<int64_t>(int64_t{gpu.sms} * at_once / shape.cluster, 1),
+           pieces,    shape.cluster};
       const int64_t tiles = t.heads * t.query_tiles;
       if (shape.split_kv && tiles <= gpu.sms) {
         const int rows = std::min(TileM(shape), p.seq_q * (shape.pack_heads ? group : 1));
@@ -188,15 +208,19 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
   const double megabyte = 1e6;
   const bool combines = t.splits > 1 && FamilyOf(kernel.config) != Family::kResident;
   const double output = static_cast<double>(QueryElements(p)) * 4 / megabyte;
+  const int bytes = TakesE4m3(kernel) ? 1 : 2;
+  const double inputs = static_cast<double>(QueryElements(p) + 2 * KeyElements(p)) * bytes;
+  const double chain = Chain(p, t, mean);
   return {1,
           p.causal ? 1.0 : 0.0,
-          static_cast<double>(CeilDiv(t.ctas(), gpu.sms)),
-          Chain(p, t, mean),
-          mean * ctas / slots,
-          static_cast<double>(KeyElements(p)) * 2 * (TakesE4m3(kernel) ? 1 : 2) / megabyte,
+          static_cast<double>(t.pieces * CeilDiv(t.ctas() * t.cluster, gpu.sms)),
           combines ? 1.0 : 0.0,
           combines ? output : 0.0,
-          combines ? output * static_cast<double>(t.splits) : 0.0};
+          combines ? output * static_cast<double>(t.splits) : 0.0,
+          chain,
+          p.causal ? chain : 0.0,
+          mean * ctas / slots,
+          (inputs + static_cast<double>(QueryElements(p)) * 2) / megabyte};
 }
 
 bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
@@ -208,52 +232,34 @@ bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& 
 }
 
 bool IsFasterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
-  // Keys, between two lengths at which records disagree.
-  constexpr int kFewest = 640;        // 512 and 1,024
-  constexpr int kShort = 1280;        // 1,024 and 2,048
-  constexpr int kLongAt256 = 3072;    // 2,048 and 4,096
-  constexpr int kLongAt128 = 6144;    // 4,096 and 8,192
-  constexpr int kLeastRounds = 4;     // of pairs; fewer were not measured
-  constexpr int kWideBusBits = 6144;  // of an H200, whose few keys pairs read no faster
-  const Config& config = kernel.config;
-  if (TakesE4m3(kernel)) return true;  // O by plain stores, wherever it is contiguous
-  if (config.kv_multicast != 0 || config.wgmma_tile == 3) {
-    const Tiling t = TilingOf(kernel, p, gpu);
-    const bool many = t.heads * CeilDiv(t.query_tiles, 2) >= int64_t{kLeastRounds} * (gpu.sms / 2);
-    if (config.wgmma_tile != 3) {
-      const int least = !p.causal ? kFewest + 1 : kernel.head_dim == 256 ? kLongAt256 : kLongAt128;
-      return many && p.seq_kv >= least;
-    }
-    const bool few_in_pairs =
-        many && p.causal && p.seq_kv <= kFewest && gpu.dram_bus_bits < kWideBusBits;
-    return config.kv_multicast != 0 ? few_in_pairs
-                                    : p.causal && p.seq_kv <= kShort && !few_in_pairs;
-  }
-  // K and V read anew: where they are too many to be kept.
-  Config keeps = config;
+  if (TakesE4m3(kernel)) return true;  // wherever O is contiguous
+  // K and V read anew: where the other kernel does not keep them.
+  Config keeps = kernel.config;
   keeps.wgmma_keep_kv = 1;
-  const WgmmaShape shape = WgmmaShapeOf(Specialise(keeps, p.head_dim, p.causal, p.dtype));
-  return p.seq_kv > KStages(shape) * shape.tile_n;
+  LibraryKernel other = kernel;
+  other.config = keeps;
+  return TilingOf(other, p, gpu).pieces == 1;
 }
 
-double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu) {
-  for (const LibraryKernel& of : kLibraryKernels) {
-    if (of.name != kernel.form_of || of.head_dim != kernel.head_dim || of.dtype != kernel.dtype) {
-      continue;
-    }
-    return ExpectedUs(of, problem, gpu) *
-           (IsFasterForm(kernel, problem, gpu) ? kFasterForm : kSlowerForm);
-  }
+double UsByCosts(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu) {
   const CostTerms terms = CostTermsOf(kernel, problem, gpu);
-  double us = kernel.config.varlen ? kPlanUs : 0;
+  double us = 0;
+  double tiles = 0;
+  double dram = 0;
   for (const FittedCosts& fitted : kFittedCosts) {
     if (fitted.name != CostsOf(kernel) || fitted.head_dim != CostsHeadDim(kernel)) continue;
     for (int i = 0; i < kCostTerms; ++i) {
-      const bool is_of_tiles = i == kChainTerm || i == kWorkTerm;
-      us += fitted.us[i] * terms[i] * (is_of_tiles ? WorkOverFitted(kernel) : 1);
+      (i < kFirstTileTerm ? us : i < kDramTerm ? tiles : dram) += fitted.us[i] * terms[i];
     }
   }
-  return us;
+  if (gpu.dram_bus_bits < kFittedBusBits) dram *= kNarrowerBus;
+  return us + std::max(tiles * WorkOverFitted(kernel), dram);
+}
+
+double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu) {
+  const double us = UsByCosts(kernel, problem, gpu) + (kernel.config.varlen ? kPlanUs : 0);
+  if (!HasCostsOfForm(kernel)) return us;
+  return us * (IsFasterForm(kernel, problem, gpu) ? kFasterForm : kSlowerForm);
 }
 
 }  // namespace warpledger::sdpa

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long each of the library's kernels should take. Host-safe.
 //
-// A kernel's time is a sum of terms that the problem and the launch fix: rounds of CTAs, the
-// longest chain of key tiles on an SM, the work of all SMs, bytes of K and V. What each term costs
-// is fitted on records of the designs `library_…` by fit_costs.py, which writes fitted_costs.h.
+// A kernel's time is a sum of terms that the problem and the launch fix: a call, rounds of CTAs,
+// what joining split keys takes, and the larger of two: what the tensor cores' work takes, which is
+// the longest chain of key tiles on an SM and the work of all SMs, or what DRAM takes for Q, K, V
+// and O. What each term costs is fitted on records by fit_costs.py, which writes fitted_costs.h.
 //
 //   const double us = ExpectedUs(kLibraryKernels[0], {1, 8, 8, 512, 512, 64, false}, {132});
 
@@ -18,18 +19,23 @@
 
 namespace warpledger::sdpa {
 
-inline constexpr int kCostTerms = 9;
+inline constexpr int kCostTerms = 10;
 using CostTerms = std::array<double, kCostTerms>;
 
 // What each entry of CostTerms counts, as fit_costs.py prints it.
-inline constexpr const char* kCostTermNames[kCostTerms] = {"call",    "causal call", "rounds",
-                                                           "chain",   "work",        "kv MB",
-                                                           "combine", "combined MB", "splits MB"};
+inline constexpr const char* kCostTermNames[kCostTerms] = {
+    "call",      "causal call", "rounds",       "combine", "combined MB",
+    "splits MB", "chain",       "causal chain", "work",    "MB"};
+// From the first of tiles on they are the tiles' work; the last one is DRAM's.
+inline constexpr int kFirstTileTerm = 6;
+inline constexpr int kDramTerm = 9;
+static_assert(std::string_view(kCostTermNames[kFirstTileTerm]) == "chain" &&
+              std::string_view(kCostTermNames[kDramTerm]) == "MB");
 
 // What costs know of the GPU.
 struct Gpu {
   int sms = 0;
-  int dram_bus_bits = 5120;  // of an H100; an H200 has 6144
+  int dram_bus_bits = 6016;  // of an H200; an H100 has 5120
 };
 
 // Whether the kernel takes the problem at all: its head_dim and dtype, and what a launch holds.
@@ -38,13 +44,19 @@ bool Takes(const LibraryKernel& kernel, const Problem& problem);
 // The terms of a kernel that takes the problem.
 CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
 
-// Whose fitted costs a kernel's are. No record has packed sequences: theirs costs what it does with
-// one length for all, and a launch that lists their blocks. None has the kernel of scales per block
-// either: with ping-pong scheduling those cost 2% to 3% under a full mask and 8% to 11% under a
-// causal one (hopper_fp8-20261123T083422Z), which is left out.
+// A form without costs of its own: K and V read anew, and O of E4M3 by plain stores.
+constexpr bool HasCostsOfForm(const LibraryKernel& kernel) {
+  return !kernel.form_of.empty() && kernel.config.kv_multicast == 0 &&
+         kernel.config.wgmma_tile != 3;
+}
+
+// Whose fitted costs a kernel's are. A form has its own, but for two that differ too little from
+// the kernel above them (IsFasterForm). No record has packed sequences: theirs costs what it does
+// with one length for all, and a launch that lists their blocks. None has the kernel of scales per
+// block either: with ping-pong scheduling those cost 2% to 3% under a full mask and 8% to 11% under
+// a causal one (hopper_fp8-20261123T083422Z), which is left out.
 constexpr std::string_view CostsOf(const LibraryKernel& kernel) {
-  if (kernel.form_of == "pipelined_short") return "pipelined";
-  if (!kernel.form_of.empty()) return kernel.form_of;
+  if (HasCostsOfForm(kernel)) return kernel.form_of;
   return kernel.config.varlen                  ? "pipelined"
          : kernel.config.wgmma_fp8_block_scale ? "pipelined_e4m3"
                                                : kernel.name;
@@ -57,13 +69,15 @@ constexpr int CostsHeadDim(const LibraryKernel& kernel) {
   return TakesE4m3(kernel) ? 128 : kernel.head_dim;
 }
 
-// Of a kernel that is a form of another: whether it is the faster one. By records of the designs
-// `fastest_…` (reports/decisions/0049-forms-of-a-kernel.md). The costs of both are the other's.
+// Whether it is the faster one, of a form that has the costs of the kernel above it.
 bool IsFasterForm(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
 
 // Whether it is faster in its ClusterForm. The costs don't know that form: where it is taken they
 // are too high by what it saves.
 bool TakesClusterForm(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
+
+// By the costs that it shares with others, if it does (CostsOf).
+double UsByCosts(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
 
 // Microseconds a call, back to back, by the fitted costs.
 double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);

@@ -5,11 +5,19 @@
     kernels/sdpa/library/fit_costs.py --program build/bin/warpledger --terms build/bin/print_costs \\
         --record RECORD --record RECORD --write kernels/sdpa/library/fitted_costs.h
     kernels/sdpa/library/fit_costs.py … --record RECORD            only the regret on the records
+    kernels/sdpa/library/fit_costs.py … --record RECORD --folds 5  the regret on problems that a fit has not seen
 
-Records are of the designs `library_…`, and for E4M3 of any design that has an arm of the kernel's
-configuration. A term costs at least 0; relative errors are what is made least, in the mean square.
-Costs are of a kernel and a head_dim: both 16-bit dtypes share them. Regret is how much longer the
-chosen kernel takes than the fastest of the record. E4M3 has none: strides alone say which kernel does a problem.
+Records are of the designs `library_…`, and of any design that has arms of kernels' configurations. A cost is at
+least 0; relative errors are what is made least, in the mean square. Costs are of a kernel and a head_dim: both
+16-bit dtypes share them. Regret is how much longer the chosen kernel takes than the fastest of the record. E4M3 has
+none: strides alone say which kernel does a problem.
+
+A form (`form_of`) is chosen for a percent or two, which is less than the errors of expected times. So it is fitted
+to how much longer it takes than the kernel it is a form of, in the same record. For that, records of contenders that
+ran alone, at the power limit, count too, and more. Expected times are of the designs `library_…` alone.
+
+A time has the larger of two, of tiles' work and of DRAM's. Which one it is in a row follows from the costs, so that
+both are found by turns. What a megabyte from DRAM costs is no kernel's affair: it is one figure for all.
 
 All problems in the records of E4M3 have the same number of query tiles and of bytes, and fill the GPU many
 times. So those records can't tell apart what a call, a round and a megabyte cost, nor a chain from all work.
@@ -18,6 +26,7 @@ Only what a chain costs is fitted to them; the other costs are those of the 16-b
 
 import argparse
 import collections
+import dataclasses
 import json
 import pathlib
 import re
@@ -29,8 +38,8 @@ import numpy as np
 
 
 def times(program, record):
-    """{problem: {kernel: p50 in microseconds}} of the arms that are right. An arm of another design has its
-    configuration in place of a kernel's name."""
+    """(whether its contenders ran alone, {problem: {kernel: p50 in microseconds}}), of the arms that are right. An arm
+    of another design has its configuration in place of a kernel's name."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "summary.json"
         subprocess.run([program, "judge", f"--record={record}", f"--out={out}"], check=True,
@@ -39,95 +48,197 @@ def times(program, record):
     by_problem = collections.defaultdict(dict)
     for cell in summary["cells"]:
         found = re.fullmatch(r"library_\w+:(\w+)", cell["variant"])
-        if cell["correct"] and cell["role"] not in ("aa", "null"):
+        if cell["correct"] and cell["role"] not in ("aa", "null") and cell["p50_us"] is not None:
             by_problem[cell["shape"]][found[1] if found else cell["config"]] = cell["p50_us"]
-    return by_problem
+    return "alone" in summary["provenance"], by_problem
 
 
-def terms(printer, measured):
-    """What the library says of each problem. Of `measured` goes what the library would not take, and a kernel of
-    E4M3 takes the place of its configuration."""
-    problems = list(measured)
+@dataclasses.dataclass
+class Row:
+    """What a record measured of a problem."""
+    problem: str
+    alone: bool
+    us: dict  # of each kernel, by its name
+
+
+def said_of(printer, problems):
+    """What the library says of each."""
     done = subprocess.run([printer], input="\n".join(problems) + "\n", check=True,
                           stdout=subprocess.PIPE, text=True)
-    said = {line["problem"]: line for line in map(json.loads, done.stdout.splitlines())}
-    for problem, by_kernel in measured.items():
-        of_e4m3 = said[problem]["e4m3"]
-        names = {it["config"]: name for name, it in of_e4m3.items()}
-        names |= {name: name for name in said[problem]["kernels"] | of_e4m3}
-        measured[problem] = {names[each]: us for each, us in by_kernel.items() if each in names}
-    return said
+    return {line["problem"]: line for line in map(json.loads, done.stdout.splitlines())}
 
 
 def measure(program, printer, records):
-    """What the records measured, and what the library says of it."""
-    measured = collections.defaultdict(dict)
-    for record in records:
-        for problem, by_kernel in times(program, record).items():
-            measured[problem].update(by_kernel)
-    return measured, terms(printer, measured)
+    """What the records measured, and what the library says of it. Of what was measured goes what the library would not
+    take, and a kernel takes the place of its configuration."""
+    rows = [Row(problem, alone, us) for alone, by_problem in (times(program, record) for record in records)
+            for problem, us in by_problem.items()]
+    said = said_of(printer, list(dict.fromkeys(row.problem for row in rows)))
+    for row in rows:
+        known = all_kernels(said[row.problem])
+        names = {it["config"]: name for name, it in known.items()} | {name: name for name in known}
+        row.us = {names[each]: us for each, us in row.us.items() if each in names}
+    return rows, said
 
 
-def least_squares(a, b, rounds=20000):
-    """x >= 0 that makes |a x - b| least, by coordinate descent."""
+def all_kernels(line):
+    return line["kernels"] | line["e4m3"]
+
+
+def least_squares(a, b):
+    """x >= 0 that makes |a x - b| least, by the active set of Lawson and Hanson."""
     scale = np.maximum(np.linalg.norm(a, axis=0), 1e-12)
     a = a / scale
-    gram, target = a.T @ a, a.T @ b
     x = np.zeros(a.shape[1])
-    for _ in range(rounds):
-        before = x.copy()
-        for i in range(len(x)):
-            if gram[i, i] > 0.5:
-                x[i] = max(0.0, x[i] + (target[i] - gram[i] @ x) / gram[i, i])
-        if np.max(np.abs(x - before)) < 1e-12:
+    is_in = np.zeros(len(x), dtype=bool)
+    for _ in range(30 * len(x)):
+        gain = a.T @ (b - a @ x)
+        gain[is_in] = 0
+        if gain.max() < 1e-10:
             break
+        is_in[np.argmax(gain)] = True
+        while True:
+            to = np.zeros(len(x))
+            to[is_in] = np.linalg.lstsq(a[:, is_in], b, rcond=None)[0]
+            stuck = is_in & (to <= 0)
+            if not stuck.any():
+                break
+            x += np.min(x[stuck] / (x[stuck] - to[stuck])) * (to - x)
+            is_in &= x > 1e-14
+        x = to
     return x / scale
+
+
+def larger(terms, costs, layout):
+    """What the rows of terms cost."""
+    first, dram = layout
+    return (terms[..., :first] @ costs[:first] +
+            np.maximum(terms[..., first:dram] @ costs[first:dram], terms[..., dram] * costs[dram]))
+
+
+def least_costs(terms, us, weights, layout, known, is_free):
+    """The costs that make the errors of times `us` least; those that are not free are known."""
+    first, dram = layout
+    is_dram = terms[:, dram] * known[dram] > 0.8 * us
+    for _ in range(30):
+        counted = terms.copy()
+        counted[is_dram, first:dram] = 0
+        counted[~is_dram, dram] = 0
+        a = counted * (weights / us)[:, None]
+        costs = known + least_squares(a * is_free, weights - a @ known)
+        now = terms[:, first:dram] @ costs[first:dram] < terms[:, dram] * costs[dram]
+        if np.array_equal(now, is_dram):
+            break
+        is_dram = now
+    return costs
 
 
 def head_dim(problem):
     return int(re.search(r"_d(\d+)", problem)[1])
 
 
+# A megabyte from DRAM, in microseconds: 4.2 TB/s of the 4.6 that a plain read has on an H200 (reports/h200/micro.md).
+# Fitted for each kernel by itself it was 0.23 to 0.27 in the records of library_d64 and library_d128 of 2026-11-28.
+DRAM_US = 0.24
 SIXTEEN_BITS = "pipelined"  # whose parts E4M3's have
-OF_E4M3 = "chain"  # what is fitted there
+OF_E4M3 = ("chain", "causal chain")  # what is fitted there
+ALONE_WEIGHT = 4  # of a row of contenders that ran alone, where forms are fitted
 
 
-def fit(measured, said):
+def layout_of(said):
+    line = next(iter(said.values()))
+    return line["counts"].index("chain"), line["counts"].index("MB")
+
+
+def fit(rows, said):
     """{(kernel, head_dim): costs}"""
-    rows = collections.defaultdict(list)
-    counts, is_e4m3 = [], {}
-    for problem, by_kernel in measured.items():
-        kernels = said[problem]["kernels"] | said[problem]["e4m3"]
-        counts = said[problem]["counts"]
-        for kernel, us in by_kernel.items():
-            is_e4m3[kernel, head_dim(problem)] = kernel in said[problem]["e4m3"]
-            rows[kernel, head_dim(problem)].append(np.array(kernels[kernel]["terms"]) / us)
+    layout, counts = layout_of(said), next(iter(said.values()))["counts"]
     costs = {}
-    for key in sorted(rows, key=lambda key: is_e4m3[key]):  # those of 16 bits first
-        a = np.array(rows[key])
-        known = np.zeros(a.shape[1])
-        is_free = np.ones(a.shape[1], dtype=bool)
-        if is_e4m3[key]:
-            is_free = np.array(counts) == OF_E4M3
-            known = np.where(is_free, 0, costs[SIXTEEN_BITS, key[1]])
-        costs[key] = known + least_squares(a * is_free, np.ones(len(a)) - a @ known)
+
+    def fitted(samples, free_of):
+        for key, of_key in samples.items():
+            terms, us, weights = (np.array(each, dtype=float) for each in zip(*of_key))
+            free, known = free_of(key)
+            costs[key] = least_costs(terms, us, weights, layout, known, free)
+
+    of_dram = np.where(np.array(counts) == "MB", DRAM_US, 0)
+
+    def everything(_):
+        return of_dram == 0, of_dram
+
+    def of_e4m3(key):
+        free = np.array([count in OF_E4M3 for count in counts])
+        return free, np.where(free, 0, costs[SIXTEEN_BITS, key[1]])
+
+    def kernels_of(row, kind):
+        return [(name, it) for name, it in said[row.problem][kind].items()
+                if name in row.us and it["costs_of"] == name]
+
+    samples = collections.defaultdict(list)
+    for row in rows:
+        for name, it in kernels_of(row, "kernels"):
+            if not row.alone and not it["form_of"]:
+                samples[name, head_dim(row.problem)].append((it["terms"], row.us[name], 1))
+    fitted(samples, everything)
+    samples = collections.defaultdict(list)
+    for row in rows:
+        kernels, dim = said[row.problem]["kernels"], head_dim(row.problem)
+        for name, it in kernels_of(row, "kernels"):
+            of = it["form_of"]
+            while of and kernels[of]["form_of"]:
+                of = kernels[of]["form_of"]
+            if of in row.us and (of, dim) in costs:
+                expected = larger(np.array(kernels[of]["terms"]), costs[of, dim], layout)
+                samples[name, dim].append((it["terms"], row.us[name] * expected / row.us[of],
+                                           ALONE_WEIGHT if row.alone else 1))
+    fitted(samples, everything)
+    samples = collections.defaultdict(list)
+    for row in rows:
+        for name, it in kernels_of(row, "e4m3"):
+            samples[name, head_dim(row.problem)].append((it["terms"], row.us[name], 1))
+    fitted(samples, of_e4m3)
     return costs
 
 
-def regrets(measured, said, costs=None):
-    """(regret, problem, chosen, best) of each problem; by `costs`, else by the library's own."""
+def chosen_by(costs, line, layout):
+    """The choice of a library that has these costs; `line` is what print_costs says of the problem."""
+    dim = head_dim(line["problem"])
+
+    def expected(name):
+        it = line["kernels"][name]
+        fitted = larger(np.array(it["terms"]), costs[it["costs_of"], dim], layout)
+        return fitted * it["us"] / it["us_by_costs"]  # a form without costs of its own differs
+    return min((name for name in line["kernels"] if (line["kernels"][name]["costs_of"], dim) in costs), key=expected)
+
+
+def regrets(rows, said, costs=None):
+    """(regret, problem, chosen, best) of each row, by `costs`, else by the library's own."""
     found = []
-    for problem, all_kernels in measured.items():
-        kernels = said[problem]["kernels"]
-        by_kernel = {name: us for name, us in all_kernels.items() if name in kernels}
+    for row in rows:
+        line = said[row.problem]
+        kernels = line["kernels"]
+        by_kernel = {name: us for name, us in row.us.items() if name in kernels}
         if not by_kernel:
             continue
-        chosen = said[problem]["choice"] if costs is None else min(
-            kernels, key=lambda k: costs[k, head_dim(problem)] @ np.array(kernels[k]["terms"]))
+        chosen = chosen_by(costs, line, layout_of(said)) if costs else line["choice"]
         while chosen not in by_kernel and kernels[chosen]["form_of"]:  # the record is older than the form
             chosen = kernels[chosen]["form_of"]
+        if chosen not in by_kernel:
+            continue
         best = min(by_kernel, key=by_kernel.get)
-        found.append((by_kernel[chosen] / by_kernel[best] - 1, problem, chosen, best))
+        found.append((by_kernel[chosen] / by_kernel[best] - 1, row.problem, chosen, best))
+    return found
+
+
+def held_out(rows, said, folds):
+    """regrets() of each row that did not run alone, by a fit to the rows of other problems: of each `folds` problems in
+    turn, one is left out."""
+    problems = list(dict.fromkeys(row.problem for row in rows if not row.alone))
+    found = []
+    for fold in range(folds):
+        left_out = set(problems[fold::folds])
+        costs = fit([row for row in rows if row.problem not in left_out], said)
+        found += regrets([row for row in rows if row.problem in left_out and not row.alone], said, costs)
     return found
 
 
@@ -167,40 +278,44 @@ inline constexpr FittedCosts kFittedCosts[] = {
 """
 
 
-def write(header, records, measured, said):
-    """Fits, writes the header, and gives the costs."""
-    costs = fit(measured, said)
+def write(header, records, rows, said):
+    """Fits, and writes the header."""
+    costs = fit(rows, said)
     lines = [f'    {{"{kernel}", {dim}, {{{", ".join(f"{us:.5g}" for us in values)}}}}},\n'
              for (kernel, dim), values in sorted(costs.items(), key=lambda item: item[0][::-1])]
     names = sorted(pathlib.Path(record).name.removesuffix(".tar.zst") for record in records)
     header.write_text(HEADER % ("".join(f"//   {name}\n" for name in names), "".join(lines)),
                       encoding="utf-8")
-    return costs
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="warpledger, which judges the records")
-    parser.add_argument("--terms", required=True, help="print_costs, which says the terms")
+    parser.add_argument("--terms", required=True, help="print_costs, which says the terms and the choices")
     parser.add_argument("--record", action="append", required=True, help="may be repeated")
-    parser.add_argument("--write", type=pathlib.Path, help="fit, and write the header here")
+    parser.add_argument("--write", type=pathlib.Path,
+                        help="fit, and write the header here: choices change when print_costs is built anew")
+    parser.add_argument("--folds", type=int, metavar="N",
+                        help="fit N times, each time without one in N problems, and show the regret on these")
     parser.add_argument("--show", type=float, default=6, metavar="PERCENT",
                         help="name the problems of more regret than this (default: 6)")
     arguments = parser.parse_args()
-    measured, said = measure(arguments.program, arguments.terms, arguments.record)
-    if not any(measured.values()):
+    rows, said = measure(arguments.program, arguments.terms, arguments.record)
+    if not any(row.us for row in rows):
         parser.error("the records hold no arm of the library")
-    costs = write(arguments.write, arguments.record, measured, said) if arguments.write else None
-    found = regrets(measured, said, costs)
-    for dim in sorted({head_dim(problem) for problem in measured}):
-        table([row for row in found if head_dim(row[1]) == dim], f"head_dim {dim}")
+    if arguments.write:
+        write(arguments.write, arguments.record, rows, said)
+        return 0
+    found = held_out(rows, said, arguments.folds) if arguments.folds else regrets(rows, said)
+    for dim in sorted({head_dim(problem) for _, problem, *_ in found}):
+        table([each for each in found if head_dim(each[1]) == dim], f"head_dim {dim}")
     table(found, "all")
+    by_problem = {row.problem: row.us for row in rows}
     for regret, problem, chosen, best in sorted(found, reverse=True):
         if 100 * regret > arguments.show:
-            by_kernel = measured[problem]
-            print(f"  {100 * regret:5.1f}%  {problem}: {chosen} ({by_kernel[chosen]:.2f} us), "
-                  f"the fastest is {best} ({by_kernel[best]:.2f} us)")
+            print(f"  {100 * regret:5.1f}%  {problem}: {chosen} ({by_problem[problem][chosen]:.2f} us), "
+                  f"the fastest is {best} ({by_problem[problem][best]:.2f} us)")
     return 0
 
 

@@ -82,7 +82,7 @@ TEST(ChooseKernel, HasNoneForAnotherHeadDim) {
 TEST(ChooseKernel, LaunchesOnceForEachBatchWhoseStrideDoesNotFold) {
   Problem problem = {1, 8, 8, 512, 512, 64, true};
   EXPECT_EQ(ChooseKernel(problem, AllRowsOutside(problem), kGpu).kernel->name,
-            "pipelined_two_warpgroups");
+            "pipelined_two_warpgroups_reread");
   problem.batch = 3;
   const Choice packed = ChooseKernel(problem, AllRowsOutside(problem), kGpu);
   ASSERT_NE(packed.kernel, nullptr);

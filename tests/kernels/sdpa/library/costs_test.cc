@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "kernels/sdpa/library/fitted_costs.h"
@@ -12,7 +13,23 @@ namespace warpledger::sdpa {
 namespace {
 
 constexpr Gpu kGpu = {132};
-constexpr Gpu kH200 = {132, 6144};
+constexpr Gpu kH100 = {132, 5120};
+
+const LibraryKernel& KernelFor(std::string_view name, const Problem& problem) {
+  return *std::find_if(
+      std::begin(kLibraryKernels), std::end(kLibraryKernels), [&](const auto& any) {
+        return any.name == name && any.head_dim == problem.head_dim && any.dtype == problem.dtype;
+      });
+}
+
+double TermOf(std::string_view term, std::string_view kernel, const Problem& problem) {
+  const CostTerms terms = CostTermsOf(KernelFor(kernel, problem), problem, kGpu);
+  for (int i = 0; i < kCostTerms; ++i) {
+    if (kCostTermNames[i] == term) return terms[i];
+  }
+  ADD_FAILURE() << term << " is no term";
+  return 0;
+}
 
 TEST(LibraryKernels, AreLegalAndHaveCosts) {
   for (const LibraryKernel& kernel : kLibraryKernels) {
@@ -41,17 +58,10 @@ TEST(LibraryKernels, ReadScalesWhereTheCallerHasThem) {
 }
 
 TEST(CostTermsOf, CountBytesOfE4m3) {
-  const auto kernel_of = [](std::string_view name) {
-    return *std::find_if(
-        std::begin(kLibraryKernels), std::end(kLibraryKernels),
-        [&](const LibraryKernel& any) { return any.name == name && any.head_dim == 128; });
-  };
-  const auto megabytes = [&](std::string_view name) {
-    constexpr int kMegabytes = 5;
-    EXPECT_STREQ(kCostTermNames[kMegabytes], "kv MB");
-    return CostTermsOf(kernel_of(name), {1, 8, 8, 1000, 1000, 128, false}, kGpu)[kMegabytes];
-  };
-  EXPECT_DOUBLE_EQ(2 * megabytes("pipelined_e4m3"), megabytes("pipelined"));
+  const Problem p = {1, 8, 8, 1000, 1000, 128, false};
+  constexpr double kMegabytes = 8 * 1000 * 128 / 1e6;  // of one byte an element
+  EXPECT_DOUBLE_EQ(TermOf("MB", "pipelined", p), 8 * kMegabytes);
+  EXPECT_DOUBLE_EQ(TermOf("MB", "pipelined_e4m3", p), 5 * kMegabytes) << "O has two bytes";
 }
 
 // By the costs of head_dim 128: at 64 half the products and as many exponentials, at 256 twice the
@@ -70,63 +80,95 @@ TEST(ExpectedUs, OfE4m3AtOtherHeadDimsIsThatOf128InProportion) {
   }
 }
 
-TEST(IsFasterForm, GoesByKeysMaskAndHowManyTilesThereAre) {
-  const auto faster = [](std::string_view name, const Problem& problem, const Gpu& gpu = kGpu) {
-    const auto* const kernel =
-        std::find_if(std::begin(kLibraryKernels), std::end(kLibraryKernels), [&](const auto& any) {
-          return any.name == name && any.head_dim == problem.head_dim && any.dtype == problem.dtype;
-        });
-    EXPECT_FALSE(kernel->form_of.empty()) << name;
-    return IsFasterForm(*kernel, problem, gpu);
+TEST(CostTermsOf, CountPairsAsLongAsTheLongerOfTwo) {
+  // Seven tiles of queries over 132 heads: four pairs on 66 places, each of seven tiles of keys.
+  const Problem odd = {1, 132, 132, 896, 896, 128, false};
+  EXPECT_EQ(TermOf("work", "pipelined", odd), 7 * 7);
+  EXPECT_EQ(TermOf("work", "pipelined_pairs", odd), 2 * 4 * 7);
+  EXPECT_EQ(TermOf("rounds", "pipelined", odd), 7);
+  EXPECT_EQ(TermOf("rounds", "pipelined_pairs", odd), 8);
+  // Under the mask tiles of 1 and 2, 3 and 4.
+  const Problem causal = {1, 132, 132, 512, 512, 128, true};
+  EXPECT_EQ(TermOf("work", "pipelined", causal), 1 + 2 + 3 + 4);
+  EXPECT_EQ(TermOf("work", "pipelined_pairs", causal), 2 * 2 + 2 * 4);
+}
+
+TEST(CostTermsOf, CountAllTilesOfAHeadWhoseKeysStay) {
+  const Problem kept = {1, 132, 132, 512, 512, 64, true};
+  EXPECT_EQ(TermOf("chain", "pipelined_two_warpgroups", kept), 1 + 2 + 3 + 4);
+  EXPECT_EQ(TermOf("rounds", "pipelined_two_warpgroups", kept), 4);
+  EXPECT_EQ(TermOf("chain", "pipelined_two_warpgroups_reread", kept), 1 + 2 + 3 + 4);
+}
+
+TEST(CostTermsOf, CountTwoSmallTilesToAnSmAtHeadDim64) {
+  const Problem p = {1, 264, 264, 64, 640, 64, false};
+  EXPECT_EQ(TermOf("chain", "split_wgmma", p), 10);
+  Problem wider = p;
+  wider.head_dim = 128;
+  EXPECT_EQ(TermOf("chain", "split_wgmma", wider), 20);
+}
+
+TEST(ExpectedUs, IsAtLeastWhatDramTakes) {
+  // 1,074 MB of K and V for one query each.
+  const Problem decode = {64, 8, 8, 1, 4096, 128, false};
+  const LibraryKernel& kernel = KernelFor("split_wgmma", decode);
+  EXPECT_GT(ExpectedUs(kernel, decode, kGpu), 1074 / 4.8);
+  EXPECT_LT(ExpectedUs(kernel, decode, kGpu), 1074 / 3.8);
+  EXPECT_GT(ExpectedUs(kernel, decode, kH100), 1074 / 3.35);
+}
+
+std::string_view FastestOf(std::vector<std::string_view> names, const Problem& problem) {
+  return *std::min_element(names.begin(), names.end(), [&](auto a, auto b) {
+    return ExpectedUs(KernelFor(a, problem), problem, kGpu) <
+           ExpectedUs(KernelFor(b, problem), problem, kGpu);
+  });
+}
+
+// As records of both kinds say: reports/decisions/0037-one-call.md and 0049-forms-of-a-kernel.md.
+TEST(ExpectedUs, OfAFormIsLessWhereItIsTheFasterOne) {
+  const auto form = [](const Problem& problem) {
+    return problem.head_dim == 256 ? FastestOf({"pipelined", "pipelined_pairs"}, problem)
+                                   : FastestOf({"pipelined", "pipelined_pairs", "pipelined_short",
+                                                "pipelined_short_pairs"},
+                                               problem);
   };
   const auto of = [](int keys, int head_dim, bool causal) {
     return Problem{16384 / keys, 2048 / head_dim, 2048 / head_dim, keys, keys, head_dim, causal};
   };
-  for (const bool causal : {false, true}) {
-    EXPECT_FALSE(faster("pipelined_two_warpgroups_reread", of(512, 64, causal)));
-    EXPECT_TRUE(faster("pipelined_two_warpgroups_reread", of(1024, 64, causal)));
-    for (const int head_dim : {128, 256}) {
-      EXPECT_FALSE(faster("pipelined_pairs", of(512, head_dim, causal)));
-      EXPECT_EQ(faster("pipelined_pairs", of(1024, head_dim, causal)), !causal);
-      EXPECT_EQ(faster("pipelined_pairs", of(2048, head_dim, causal)), !causal);
-      EXPECT_EQ(faster("pipelined_pairs", of(4096, head_dim, causal)), head_dim == 256 || !causal);
-      EXPECT_TRUE(faster("pipelined_pairs", of(8192, head_dim, causal)));
+  for (const int head_dim : {128, 256}) {
+    for (const bool causal : {false, true}) {
+      EXPECT_EQ(form(of(16384, head_dim, causal)), "pipelined_pairs") << head_dim << causal;
     }
-    EXPECT_EQ(faster("pipelined_short_pairs", of(512, 128, causal)), causal);
-    EXPECT_FALSE(faster("pipelined_short", of(512, 128, causal)));
-    EXPECT_FALSE(faster("pipelined_short_pairs", of(512, 128, causal), kH200));
-    EXPECT_EQ(faster("pipelined_short", of(512, 128, causal), kH200), causal);
-    EXPECT_EQ(faster("pipelined_short", of(1024, 128, causal)), causal);
-    EXPECT_FALSE(faster("pipelined_short", of(2048, 128, causal)));
+    EXPECT_EQ(form(of(2048, head_dim, true)), "pipelined") << head_dim;
   }
-  // Too few tiles to fill the GPU several times with pairs.
-  EXPECT_FALSE(faster("pipelined_pairs", {1, 2, 2, 8192, 8192, 128, false}));
-  EXPECT_FALSE(faster("pipelined_short_pairs", {2, 16, 16, 512, 512, 128, true}));
-  EXPECT_TRUE(faster("pipelined_short", {2, 16, 16, 512, 512, 128, true}));
+  EXPECT_EQ(form(of(512, 128, true)), "pipelined_short");
+  // Seven tiles of queries a head: one in eight CTAs of pairs would have none.
+  EXPECT_EQ(form({8, 48, 12, 896, 896, 128, false}), "pipelined");
+  EXPECT_EQ(form({25, 16, 1, 256, 256, 128, true}), "pipelined_short");
 }
 
-TEST(ExpectedUs, OfTheFormThatIsFasterIsLess) {
-  for (const LibraryKernel& form : kLibraryKernels) {
-    if (form.form_of.empty()) continue;
-    const auto* const of =
-        std::find_if(std::begin(kLibraryKernels), std::end(kLibraryKernels), [&](const auto& any) {
-          return any.name == form.form_of && any.head_dim == form.head_dim &&
-                 any.dtype == form.dtype;
-        });
-    ASSERT_LT(of, &form) << form.name;
-    int faster = 0;
-    for (const int keys : {512, 1024, 2048, 4096, 8192}) {
-      for (const bool causal : {false, true}) {
-        const int heads = 2048 / form.head_dim;
-        Problem p = {16384 / keys, heads, heads, keys, keys, form.head_dim, causal};
-        p.dtype = form.dtype;
-        if (!IsFasterForm(form, p, kGpu)) continue;
-        ++faster;
-        EXPECT_LT(ExpectedUs(form, p, kGpu), ExpectedUs(*of, p, kGpu)) << form.name << keys;
-      }
-    }
-    EXPECT_GT(faster, 0) << form.name;
+TEST(IsFasterForm, ReadsKAndVAnewWhereTheyAreNotKept) {
+  const auto anew = [](const Problem& problem) {
+    const LibraryKernel& kernel = KernelFor("pipelined_two_warpgroups_reread", problem);
+    EXPECT_TRUE(HasCostsOfForm(kernel));
+    const bool faster = IsFasterForm(kernel, problem, kGpu);
+    EXPECT_EQ(faster,
+              ExpectedUs(kernel, problem, kGpu) <
+                  ExpectedUs(KernelFor("pipelined_two_warpgroups", problem), problem, kGpu));
+    return faster;
+  };
+  for (const bool causal : {false, true}) {
+    EXPECT_FALSE(anew({32, 32, 32, 512, 512, 64, causal}));
+    EXPECT_TRUE(anew({16, 32, 32, 1024, 1024, 64, causal})) << "too many keys";
+    EXPECT_TRUE(anew({1, 8, 8, 512, 512, 64, causal})) << "too few heads";
   }
+}
+
+TEST(IsFasterForm, StoresE4m3sOutputPlainly) {
+  const Problem problem = {2, 8, 8, 1000, 1000, 256, false};
+  const LibraryKernel& kernel = KernelFor("pipelined_e4m3_contiguous", problem);
+  EXPECT_LT(ExpectedUs(kernel, problem, kGpu),
+            ExpectedUs(KernelFor("pipelined_e4m3", problem), problem, kGpu));
 }
 
 TEST(TakesClusterForm, WhereHalfOfTheSmsFillSmallClusters) {

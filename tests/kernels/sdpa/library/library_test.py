@@ -15,6 +15,8 @@ import sys
 import tempfile
 import unittest
 
+import numpy as np
+
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 FOLDER = ROOT / "kernels/sdpa/library"
 sys.path[:0] = [str(FOLDER), str(ROOT / "ablations/subjects/python")]
@@ -189,12 +191,36 @@ class Costs(unittest.TestCase):
             self.assertEqual(header.read_text(encoding="utf-8"),
                              (FOLDER / "fitted_costs.h").read_text(encoding="utf-8"))
 
+    def assert_chooses_well(self, regrets, at_least):
+        values = [regret for regret, *_ in regrets]
+        self.assertGreaterEqual(len(values), at_least)
+        self.assertLessEqual(sum(values) / len(values), 0.02)
+
+    def test_choose_well_for_problems_that_a_fit_has_not_seen(self):
+        fitted, _ = self.records()
+        self.assert_chooses_well(fit_costs.held_out(*self.measured(fitted), 5), 100)
+
     def test_choose_well_for_problems_of_other_records(self):
+        """Of those that have all kernels of today: where one is missing, the best of the others says little."""
         _, others = self.records()
-        measured, said = self.measured(others)
-        regrets = [regret for regret, *_ in fit_costs.regrets(measured, said)]
-        self.assertGreaterEqual(len(regrets), 80)
-        self.assertLessEqual(sum(regrets) / len(regrets), 0.02)
+        rows, said = self.measured(others)
+        whole = [row for row in rows if set(said[row.problem]["kernels"]) <= set(row.us)]
+        if not whole:
+            self.skipTest("no other record has all kernels of today")
+        self.assert_chooses_well(fit_costs.regrets(whole, said), 1)
+
+    def test_are_never_below_0(self):
+        a, b = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]]), np.array([3.0, 2.0, 1.0])
+        np.testing.assert_allclose(np.linalg.lstsq(a, b, rcond=None)[0], [4, -1], rtol=1e-9)
+        np.testing.assert_allclose(fit_costs.least_squares(a, b), [2, 0], rtol=1e-9)
+
+    def test_take_a_row_for_drams_where_dram_takes_longer(self):
+        # A call, tiles, DRAM: 1 us each tile and 0.5 us a megabyte, after a call of 2 us.
+        terms = np.array([[1, tiles, mb] for tiles in (1, 5, 9) for mb in (0.1, 1, 30, 60)], dtype=float)
+        us = 2 + np.maximum(terms[:, 1], 0.5 * terms[:, 2])
+        known, free = np.array([0, 0, 0.5]), np.array([True, True, False])
+        costs = fit_costs.least_costs(terms, us, np.ones(len(us)), (1, 2), known, free)
+        np.testing.assert_allclose(costs, [2, 1, 0.5], rtol=1e-9)
 
 
 if __name__ == "__main__":
