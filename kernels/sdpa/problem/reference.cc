@@ -248,16 +248,17 @@ class HeadWorker {
     return max + std::log(sum);
   }
 
-  // What tensor cores may make of it, at most by half of what the rule allows. They align FP8 products
-  // at the largest of those that they add and drop what lies more than 13 bits below it. So a score
-  // whose products cancel may be off by 2^-13 of the sum of their magnitudes. By so much each score is
-  // raised.
+  // What tensor cores may make of it, at most by half of what the rule allows. They align FP8
+  // products at the largest of those that they add and drop what lies more than 13 bits below it.
+  // So a score whose products cancel may be off by 2^-13 of the sum of their magnitudes. By so much
+  // each score is raised.
   //
-  // Where one product outweighs the others, each of these loses up to 2^-13 of that one, or all that
-  // it has; the root mean square of such losses is sqrt(1/3) of them. The product of two E4M3 numbers
-  // has eight bits, so that one of 2^7 units and more loses nothing. Over keys losses average out by
-  // the keys' weights. 1.2 of the root mean square that is left, and the rule's factor of 2, allow 2.4
-  // of it. It is an upper bound, for products ahead of the largest one lose less.
+  // Where one product outweighs the others, each of these loses up to 2^-13 of that one, or all
+  // that it has; the root mean square of such losses is sqrt(1/3) of them. The product of two E4M3
+  // numbers has eight bits, so that one of 2^7 units and more loses nothing. Over keys losses
+  // average out by the keys' weights. 1.2 of the root mean square that is left, and the rule's
+  // factor of 2, allow 2.4 of it. It is an upper bound, for products ahead of the largest one lose
+  // less.
   double RoundedLse(const Head<float>& head, int64_t at, const float* naive_scores, int keys) {
     const float scale = 1.0f / std::sqrt(static_cast<float>(p_.head_dim));
     const float bits = std::ldexp(1.0f, -13);
@@ -360,7 +361,7 @@ class HeadWorker {
   std::vector<float> naive_scores_;  // the same
   std::vector<float> magnitudes_;
   std::vector<float> largest_;
-  std::vector<float> losses_;        // of FP8 products
+  std::vector<float> losses_;  // of FP8 products
 };
 
 // Fills `result`, whose vectors have their sizes.
