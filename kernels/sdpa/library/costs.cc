@@ -39,7 +39,7 @@ constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 struct Tiling {
   int64_t heads = 1;        // over the batch: of queries, or of K/V where they share a tile
   int64_t query_tiles = 1;  // of each
-  int positions = 1;        // of the sequence, in a tile of queries
+  int64_t positions = 1;    // of the sequence, in a tile of queries
   int keys = 1;             // of a tile of keys
   int64_t splits = 1;       // CTAs that share a tile's keys
   int64_t slots = 1;        // CTAs that the GPU holds at once
@@ -51,17 +51,20 @@ struct Tiling {
 
 // Tiles of keys that a CTA of the tile of queries `at` reads, over all its pieces.
 double KeyTiles(const Problem& p, const Tiling& tiling, int64_t at) {
-  int64_t tiles = 0;
-  for (int piece = 1; piece <= tiling.pieces; ++piece) {
-    int64_t keys = p.seq_kv;
-    if (p.causal) {
-      const int64_t rows = at * tiling.positions + piece * (tiling.positions / tiling.pieces);
-      const int64_t last = std::min<int64_t>(p.seq_q, rows) - 1;
-      keys = std::clamp<int64_t>(last + p.seq_kv - p.seq_q + 1, 0, p.seq_kv);
-    }
-    tiles += CeilDiv(CeilDiv(keys, tiling.keys), tiling.splits);
+  const auto tiles_of = [&](int64_t keys) {
+    return static_cast<double>(CeilDiv(CeilDiv(keys, tiling.keys), tiling.splits));
+  };
+  if (!p.causal) return tiling.pieces * tiles_of(p.seq_kv);
+  double tiles = 0;
+  // From the last piece on: those before one that sees no key see none.
+  for (int64_t piece = tiling.pieces; piece > 0; --piece) {
+    const int64_t rows = at * tiling.positions + piece * (tiling.positions / tiling.pieces);
+    const int64_t last = std::min<int64_t>(p.seq_q, rows) - 1;
+    const int64_t keys = last + p.seq_kv - p.seq_q + 1;
+    if (keys <= 0) break;
+    tiles += tiles_of(std::min<int64_t>(keys, p.seq_kv));
   }
-  return static_cast<double>(tiles);
+  return tiles;
 }
 
 // Tiles of keys on average over the tiles of queries. Under the mask they grow by the same number
@@ -130,12 +133,15 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
       constexpr int64_t kMany = std::numeric_limits<int>::max();
       const int pieces = WgmmaTilesAtOnce(
           shape, tiles_of_head, static_cast<int>(std::min(heads, kMany)), p.seq_kv, gpu.sms);
-      const int positions = WgmmaPositions(shape, group) * shape.cluster * pieces;
+      const int64_t positions = int64_t{WgmmaPositions(shape, group)} * shape.cluster * pieces;
       const int at_once = shape.tile_per_cta ? WgmmaCtasPerSm(shape) : 1;
-      t = {heads,     CeilDiv(p.seq_q, positions),
-           positions, shape.tile_n,
-           1,         std::max<int64_t>(int64_t{gpu.sms} * at_once / shape.cluster, 1),
-           pieces,    shape.cluster};
+      t = {.heads = heads,
+           .query_tiles = CeilDiv(p.seq_q, positions),
+           .positions = positions,
+           .keys = shape.tile_n,
+           .slots = std::max<int64_t>(int64_t{gpu.sms} * at_once / shape.cluster, 1),
+           .pieces = pieces,
+           .cluster = shape.cluster};
       const int64_t tiles = t.heads * t.query_tiles;
       if (shape.split_kv && tiles <= gpu.sms) {
         const int rows = std::min(TileM(shape), p.seq_q * (shape.pack_heads ? group : 1));

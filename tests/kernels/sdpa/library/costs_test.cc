@@ -100,6 +100,14 @@ TEST(CostTermsOf, CountAllTilesOfAHeadWhoseKeysStay) {
   EXPECT_EQ(TermOf("chain", "pipelined_two_warpgroups_reread", kept), 1 + 2 + 3 + 4);
 }
 
+TEST(CostTermsOf, CountNoTilesOfQueriesThatSeeNoKey) {
+  constexpr int kMost = 1 << 30;
+  const Problem most = {1, 132, 132, kMost, 512, 64, true};
+  EXPECT_EQ(TermOf("chain", "pipelined_two_warpgroups", most), 1 + 2 + 3 + 4);
+  const Problem full = {1, 132, 132, kMost, 512, 64, false};
+  EXPECT_EQ(TermOf("chain", "pipelined_two_warpgroups", full), 4.0 * kMost / 128);
+}
+
 TEST(CostTermsOf, CountTwoSmallTilesToAnSmAtHeadDim64) {
   const Problem p = {1, 264, 264, 64, 640, 64, false};
   EXPECT_EQ(TermOf("chain", "split_wgmma", p), 10);
