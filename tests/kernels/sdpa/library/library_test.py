@@ -6,6 +6,7 @@
 
 import argparse
 import ctypes
+import functools
 import os
 import pathlib
 import re
@@ -180,14 +181,16 @@ class Costs(unittest.TestCase):
         return ([named[name] for name in sorted(fitted)],
                 [path for name, path in sorted(named.items()) if name.startswith("library_") and name not in fitted])
 
-    def measured(self, records):
+    @staticmethod
+    @functools.cache
+    def measured(*records):
         return fit_costs.measure(arguments.program, arguments.print_costs, records)
 
     def test_are_what_the_fit_gives(self):
         fitted, _ = self.records()
         with tempfile.TemporaryDirectory() as folder:
             header = pathlib.Path(folder) / "fitted_costs.h"
-            fit_costs.write(header, fitted, *self.measured(fitted))
+            fit_costs.write(header, fitted, *self.measured(*fitted))
             self.assertEqual(header.read_text(encoding="utf-8"),
                              (FOLDER / "fitted_costs.h").read_text(encoding="utf-8"))
 
@@ -198,12 +201,12 @@ class Costs(unittest.TestCase):
 
     def test_choose_well_for_problems_that_a_fit_has_not_seen(self):
         fitted, _ = self.records()
-        self.assert_chooses_well(fit_costs.held_out(*self.measured(fitted), 5), 100)
+        self.assert_chooses_well(fit_costs.held_out(*self.measured(*fitted), 5), 100)
 
     def test_choose_well_for_problems_of_other_records(self):
         """Of those that have all kernels of today: where one is missing, the best of the others says little."""
         _, others = self.records()
-        rows, said = self.measured(others)
+        rows, said = self.measured(*others)
         whole = [row for row in rows if set(said[row.problem]["kernels"]) <= set(row.us)]
         if not whole:
             self.skipTest("no other record has all kernels of today")
