@@ -109,11 +109,15 @@ def _finding(curves, unlike=()):
         ratios = _ratios(curves, OURS_8_BIT, lambda name: name == OURS)
         if ratios:
             return "K and V in 8 bits: " + _spread(ratios, "our fastest variant of 16 bits")
+        ratios = _ratios(curves, OURS_8_BIT, lambda name: name in unlike)
+        if ratios:
+            return "In 8 bits our fastest variant: " + _spread(ratios, "the best peer")
     else:
         ratios = _ratios(curves, OURS, lambda name: name != OURS and name not in unlike)
         if ratios:
             return "Our fastest variant: " + _spread(ratios, "the best peer")
-    ours = [point[0] for lines in curves.values() for _, point in lines.get(OURS, [])]
+    ours = [point[0] for lines in curves.values() for name in (OURS, OURS_8_BIT)
+            for _, point in lines.get(name, [])]
     if not ours:
         return "No arm of ours passed correctness"
     return f"Our fastest variant reaches {max(ours):.0f} TFLOP/s"
@@ -125,10 +129,14 @@ def _length(value, _):
 
 
 def _draw_panel(axes, lines, looks):
+    lengths = sorted({length for points in lines.values() for length, _ in points})
     for name, points in lines.items():
+        # A line has a gap where it lacks a length that others have.
+        rates = {length: rate[0] for length, rate in points}
+        span = [length for length in lengths if min(rates) <= length <= max(rates)]
         colour, marker = looks[name]
         ours = name == OURS
-        axes.plot([length for length, _ in points], [rate[0] for _, rate in points], color=colour,
+        axes.plot(span, [rates.get(length, math.nan) for length in span], color=colour,
                   marker=marker, markersize=9 if ours else 7.5, markeredgecolor="white",
                   markeredgewidth=0.8, linewidth=2.8 if ours else 1.6, zorder=4 if ours else 3,
                   label=name, clip_on=False)
@@ -136,7 +144,6 @@ def _draw_panel(axes, lines, looks):
             if low is not None:
                 axes.plot([length, length], [low, high], color=colour, linewidth=1.6, zorder=2)
     axes.set_xscale("log", base=2)
-    lengths = sorted({length for points in lines.values() for length, _ in points})
     axes.xaxis.set_major_locator(ticker.FixedLocator(lengths))
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(_length))
     axes.xaxis.set_minor_locator(ticker.NullLocator())

@@ -2,6 +2,7 @@
 """TFLOP/s by length: what the figure shows, that it is readable, and when there is none."""
 
 import json
+import math
 
 from figure_test_case import FigureTest, heading
 from make_summary import GRID_LENGTHS, make_grid, make_summary
@@ -77,6 +78,28 @@ class ThroughputTest(FigureTest):
         title = heading(figure)
         self.assertIn("K and V in 8 bits: 2.00× our fastest variant of 16 bits over", title)
         self.assertNotIn("peer", title)
+
+    def test_arms_and_peers_of_8_bits_alone_are_compared(self):
+        data = make_grid(head_dims=(64,), masks=(False,))
+        for cell in data["cells"]:
+            cell.update(p50_us=10.0, ci_low_us=None, ci_high_us=None, kv_bits=8)
+        for peer in data["peers"]:
+            peer.update(p50_us=20.0, ci_low_us=None, ci_high_us=None, kv_bits=8)
+        title = heading(throughput.draw(Summary(data)))
+        self.assertIn("In 8 bits our fastest variant: 2.00× the best peer over", title)
+        title = heading(throughput.draw(Summary(data | {"peers": []})))
+        self.assertIn("Our fastest variant reaches", title)
+
+    def test_a_line_has_a_gap_where_a_length_is_missing(self):
+        data = make_grid(head_dims=(64,), masks=(False,))
+        gone = sorted(data["shapes"], key=lambda shape: shape["seq_q"])[2]["name"]
+        for cell in data["cells"]:
+            if cell["shape"] == gone:
+                cell["correct"] = False
+        axes = throughput.draw(Summary(data)).axes[0]
+        rates = list(line(axes, throughput.OURS).get_ydata())
+        self.assertEqual(len(rates), len(GRID_LENGTHS))
+        self.assertEqual([math.isnan(rate) for rate in rates], [at == 2 for at in range(len(rates))])
 
     def test_a_peer_of_8_bits_has_a_line_and_is_no_best_peer(self):
         data = make_grid(head_dims=(64,), masks=(False,))
