@@ -248,41 +248,49 @@ class HeadWorker {
     return max + std::log(sum);
   }
 
-  // What tensor cores may make of it, at most by half of what the rule allows. They align FP8
-  // products at the largest of those that they add and drop what lies more than 13 bits below it.
-  // So a score whose products cancel may be off by 2^-13 of the sum of their magnitudes. By so much
-  // each score is raised.
+  // What tensor cores may make of it, at most by half of what the rule allows. They add 32 FP8
+  // products at a time to the sum so far, align these at the largest of them, and drop what lies
+  // more than 13 bits below it. So a score whose products cancel may be off by 2^-13 of the sum of
+  // their magnitudes. By so much each score is raised.
   //
-  // Where one product outweighs the others, each of these loses up to 2^-13 of that one, or all
-  // that it has; the root mean square of such losses is sqrt(1/3) of them. The product of two E4M3
-  // numbers has eight bits, so that one of 2^7 units and more loses nothing. Over keys losses
-  // average out by the keys' weights. 1.2 of the root mean square that is left, and the rule's
-  // factor of 2, allow 2.4 of it. It is an upper bound, for products ahead of the largest one lose
-  // less.
+  // Where one product outweighs the others, each of those added with it or after it loses up to
+  // 2^-13 of it, or all that it has; the root mean square of such losses is sqrt(1/3) of them. The
+  // product of two E4M3 numbers has eight bits, so that one of 2^7 units and more loses nothing.
+  // Over keys losses average out by the keys' weights. kRootMeanSquares of what is left are
+  // allowed, twice.
   double RoundedLse(const Head<float>& head, int64_t at, const float* naive_scores, int keys) {
+    constexpr int kAtOnce = 32;
+    constexpr float kWholeFrom = 128;
+    constexpr double kRootMeanSquares = 1.05;
     const float scale = 1.0f / std::sqrt(static_cast<float>(p_.head_dim));
     const float bits = std::ldexp(1.0f, -13);
-    constexpr float kWholeFrom = 128;
-    const auto for_products = [&](auto take) {
-      for (int d = 0; d < p_.head_dim; ++d) {
-        const float q = std::fabs(naive_.q(GlobalRow(at) * p_.head_dim + d)) * scale;
-        const float* k = &head.k_transposed[static_cast<size_t>(d) * p_.seq_kv];
-        for (int j = 0; j < keys; ++j) take(j, q * std::fabs(k[j]));
-      }
-    };
     magnitudes_.assign(keys, 0.0f);
-    largest_.assign(keys, 0.0f);
-    for_products([&](int j, float product) {
-      magnitudes_[j] += product;
-      largest_[j] = std::max(largest_[j], product);
-    });
+    sums_.assign(keys, 0.0f);
     losses_.assign(keys, 0.0f);
-    for_products([&](int j, float product) {
-      const float unit = bits * largest_[j];
-      if (product >= kWholeFrom * unit) return;
-      const float loss = std::min(product, unit);
-      losses_[j] += loss * loss;
-    });
+    for (int first = 0; first < p_.head_dim; first += kAtOnce) {
+      const auto for_products = [&](auto take) {
+        for (int d = first; d < std::min(first + kAtOnce, p_.head_dim); ++d) {
+          const float q = naive_.q(GlobalRow(at) * p_.head_dim + d) * scale;
+          const float* k = &head.k_transposed[static_cast<size_t>(d) * p_.seq_kv];
+          for (int j = 0; j < keys; ++j) take(j, q * k[j]);
+        }
+      };
+      largest_.resize(keys);
+      for (int j = 0; j < keys; ++j) largest_[j] = std::fabs(sums_[j]);
+      for_products(
+          [&](int j, float product) { largest_[j] = std::max(largest_[j], std::fabs(product)); });
+      const auto lose = [&](int j, float magnitude) {
+        const float loss = std::min(magnitude, bits * largest_[j]);
+        losses_[j] += loss * loss;
+      };
+      for (int j = 0; j < keys; ++j) lose(j, std::fabs(sums_[j]));
+      for_products([&](int j, float product) {
+        const float magnitude = std::fabs(product);
+        if (magnitude < kWholeFrom * bits * largest_[j]) lose(j, magnitude);
+        magnitudes_[j] += magnitude;
+        sums_[j] += product;
+      });
+    }
     const double lse = LogSumExp(naive_scores, keys);
     double squares = 0;
     for (int j = 0; j < keys; ++j) {
@@ -290,7 +298,6 @@ class HeadWorker {
       squares += weight * weight * losses_[j] / 3;
       magnitudes_[j] = naive_scores[j] + bits * magnitudes_[j];
     }
-    constexpr double kRootMeanSquares = 1.2;
     return std::max(LogSumExp(magnitudes_.data(), keys),
                     lse + kRootMeanSquares * std::sqrt(squares));
   }
@@ -361,7 +368,8 @@ class HeadWorker {
   std::vector<float> naive_scores_;  // the same
   std::vector<float> magnitudes_;
   std::vector<float> largest_;
-  std::vector<float> losses_;  // of FP8 products
+  std::vector<float> losses_;
+  std::vector<float> sums_;  // of FP8 products
 };
 
 // Fills `result`, whose vectors have their sizes.

@@ -112,8 +112,10 @@ TEST(TensorCoreSums, StayWithinTheRule) {
     for (const Problem& problem : {WithHeadDim(head_dim), CausalWithHeadDim(head_dim)}) {
       const Sums sums = SumsOf(problem);
       EXPECT_LE(sums.error, 2 * sums.rounding) << head_dim;
-      // A limit that allows everything says nothing.
-      EXPECT_GE(sums.error, 0.15 * sums.rounding) << head_dim;
+      // A limit that allows everything says nothing. Less was needed here than an H200 needed at
+      // head_dim 256, where a row was off by 0.0558 of the 0.0619 that it is allowed
+      // (reports/decisions/0015-data-types.md).
+      EXPECT_GE(sums.error, 0.2 * sums.rounding) << head_dim;
     }
   }
 }
