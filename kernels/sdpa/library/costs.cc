@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string_view>
 
 #include "kernels/sdpa/library/fitted_costs.h"
@@ -79,22 +80,29 @@ double MeanKeyTiles(const Problem& p, const Tiling& tiling) {
   return sum / static_cast<double>(taken);
 }
 
-// The longest chain of key tiles on one slot, at the least: the longest tile, an equal share of
-// all, and, where k slots' worth of tiles are longer than another one, k + 1 of that one, for two
-// of these meet on some slot. The longest come first under the mask.
+// The longest chain of key tiles on one slot. Slots take the longest tile that is left, each as it
+// comes free. Where many tiles meet on a slot, it is the longest tile or an equal share of all.
 double Chain(const Problem& p, const Tiling& tiling, double mean) {
+  constexpr int64_t kMostRounds = 16;
   const int64_t each = tiling.heads * tiling.splits;
-  const auto longest_but = [&](int64_t before) {
-    return KeyTiles(p, tiling, tiling.query_tiles - 1 - before / each);
-  };
-  const int64_t all = tiling.ctas();
-  double chain =
-      std::max(longest_but(0), mean * static_cast<double>(all) / static_cast<double>(tiling.slots));
-  constexpr int64_t kRounds = 64;
-  for (int64_t k = 1; k < kRounds && k * tiling.slots < all; ++k) {
-    chain = std::max(chain, static_cast<double>(k + 1) * longest_but(k * tiling.slots));
+  const double share =
+      mean * static_cast<double>(tiling.ctas()) / static_cast<double>(tiling.slots);
+  if (tiling.ctas() > kMostRounds * tiling.slots) {
+    return std::max(KeyTiles(p, tiling, tiling.query_tiles - 1), share);
   }
-  return chain;
+  std::map<double, int64_t> slots_by_chain = {{0, tiling.slots}};
+  for (int64_t at = tiling.query_tiles - 1; at >= 0; --at) {
+    const double tiles = KeyTiles(p, tiling, at);
+    for (int64_t left = each; left > 0 && tiles > 0;) {
+      const auto [chain, slots] = *slots_by_chain.begin();
+      const int64_t taken = std::min(left, slots);
+      slots_by_chain[chain + tiles] += taken;
+      left -= taken;
+      slots_by_chain.begin()->second -= taken;
+      if (taken == slots) slots_by_chain.erase(slots_by_chain.begin());
+    }
+  }
+  return slots_by_chain.rbegin()->first;
 }
 
 Config Compiled(const LibraryKernel& kernel, const Problem& p) {
