@@ -39,6 +39,14 @@ struct Noise {
   }
 };
 
+// A record by its name; two that were made in the same second, by their boards too.
+std::string NameOf(const Summary& run, const std::vector<Summary>& runs) {
+  const auto has_its_name = [&](const Summary& other) { return other.run_id == run.run_id; };
+  if (std::count_if(runs.begin(), runs.end(), has_its_name) == 1) return Code(run.run_id);
+  constexpr size_t kDigits = 12;  // "GPU-" and eight of them
+  return Cat(Code(run.run_id), " of ", run.provenance.gpu.uuid.substr(0, kDigits));
+}
+
 std::string NoiseTable(const CalibratedNoise& calibrated, const std::vector<Summary>& runs) {
   Table table(
       "record | pairs of variants | number: | spread of a pair within a process: | of processes "
@@ -67,7 +75,7 @@ std::string NoiseTable(const CalibratedNoise& calibrated, const std::vector<Summ
                                       {"judged, this kernel one of the two", &with_it},
                                       {"judged, other kernels", &others}}) {
       if (noise->within.empty()) continue;
-      table.AddRow({Code(run.run_id), kind, Cat(noise->pairs), MedianAndLargest(noise->within),
+      table.AddRow({NameOf(run, runs), kind, Cat(noise->pairs), MedianAndLargest(noise->within),
                     MedianAndLargest(noise->between), MedianAndLargest(noise->detectable)});
     }
   }
@@ -121,7 +129,7 @@ std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& ot
       }
       if (repeats.differences.empty()) continue;
       table.AddRow(
-          {Cat(Code(runs[i].run_id), ", ", Code(runs[j].run_id)),
+          {Cat(NameOf(runs[i], runs), ", ", NameOf(runs[j], runs)),
            runs[i].provenance.gpu.uuid == runs[j].provenance.gpu.uuid ? "the same" : "another",
            Cat(repeats.differences.size()), Cat(repeats.apart),
            MedianAndLargest(repeats.differences), Cat(repeats.Beyond(others.gate_tolerance))});
@@ -138,7 +146,7 @@ std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& ot
       if (key.second != calibrated.shape || cell->config != calibrated.config) continue;
       times.push_back(Cat(FormatUs(cell->p50_us.value), " µs ",
                           FormatUsInterval(cell->p50_us.low, cell->p50_us.high), " in ",
-                          Code(run.run_id)));
+                          NameOf(run, runs)));
     }
   }
   return Cat(

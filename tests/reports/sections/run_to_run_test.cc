@@ -86,6 +86,16 @@ TEST(RunToRunTest, CountsRepeatsOfTheSameCodeWhoseIntervalsLieApart) {
   EXPECT_THAT(text, HasSubstr("identical code differed by more in 1 of the 3 repeats"));
 }
 
+// Two boards may begin in the same second.
+TEST(RunToRunTest, TellsRecordsOfOneNameApartByTheirBoards) {
+  const Summary a = RecordOf("a", "GPU-01234567-89ab", 20);
+  const Summary b = RecordOf("a", "GPU-89abcdef-0123", 20);
+  const std::string text = RunToRunSection(kCalibrated, {{a, b, RecordOf("c", "x", 20)}, 0.02});
+  EXPECT_THAT(text, HasSubstr("| `a` of GPU-01234567, `a` of GPU-89abcdef | another |"));
+  EXPECT_THAT(text, HasSubstr("| `a` of GPU-89abcdef, `c` | another |"));
+  EXPECT_THAT(text, HasSubstr("| `a` of GPU-01234567 | identical (controls) |"));
+}
+
 TEST(RunToRunTest, OtherCodeControlsAndCellsWithoutATimeAreNoRepeats) {
   Summary a = RecordOf("a", "x", 20);
   Summary b = RecordOf("b", "y", 20.6);
