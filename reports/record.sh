@@ -83,6 +83,9 @@ alone_fp8_d256|fastest_fp8_d256|$(lengths 256 "512 2048 8192")|--alone --peers=c
 alone_forms_fp8_d64|forms_fp8_d64|$(lengths 64 "512 2048 8192")|--alone --peers=cudnn_fp8
 alone_forms_fp8_d128|forms_fp8_d128|$(lengths 128 "512 2048 8192")|--alone --peers=cudnn_fp8
 alone_forms_fp8_d256|forms_fp8_d256|$(lengths 256 "512 2048 8192")|--alone --peers=cudnn_fp8
+alone_output_fp8_d64|output_fp8_d64|$(lengths 64 "512 2048 8192")|--alone --peers=cudnn_fp8
+alone_output_fp8_d128|output_fp8_d128|$(lengths 128 "512 2048 8192")|--alone --peers=cudnn_fp8
+alone_output_fp8_d256|output_fp8_d256|$(lengths 256 "512 2048 8192")|--alone --peers=cudnn_fp8
 alone_hopper_d128|hopper_d128|$(lengths 128 "2048 8192")|--alone --peers=off
 hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --processes=8 --blocks=4
 hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --processes=8 --blocks=4

@@ -69,8 +69,8 @@ class GenerateInstances(FolderTest):
         self.assertEqual([".head_dim = 128" in line for line in clusters], 4 * [True])
         # Scales of E4M3 are read where the caller has them; a design's lie as the host prepares them.
         scaled = [line for line in table if ".scale_strides = true" in line]
-        self.assertEqual([".wgmma_fp8 = 1" in line for line in scaled], 14 * [True])
-        self.assertEqual(sum(".wgmma_fp8 = 1" in line for line in table), 14)
+        self.assertEqual([".wgmma_fp8 = 1" in line for line in scaled], 20 * [True])
+        self.assertEqual(sum(".wgmma_fp8 = 1" in line for line in table), 20)
         printed = self.call(only="library").stdout.splitlines()
         self.assertEqual(len(printed), len(code))
         self.assertEqual({pathlib.Path(line.split()[1]).stem for line in printed},

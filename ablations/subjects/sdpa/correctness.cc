@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "absl/strings/str_format.h"
+#include "kernels/sdpa/dtype/fp8.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -63,6 +64,15 @@ double HalfUlp(sdpa::Dtype dtype, double magnitude) {
   const int least = sdpa::SmallestExponent(dtype);
   const int exponent = magnitude > 0 ? std::max(std::ilogb(magnitude), least) : least;
   return std::ldexp(0.5, exponent - sdpa::MantissaBits(dtype));
+}
+
+// The rounding that no output escapes, at `magnitude`.
+double HalfStep(const sdpa::Reference& reference, double magnitude) {
+  if (reference.out_scale == 0) return HalfUlp(reference.dtype, magnitude);
+  constexpr int kLeast = 1 - sdpa::kE4m3.bias;
+  const double code = magnitude / reference.out_scale;
+  const int exponent = code > 0 ? std::max(std::ilogb(code), kLeast) : kLeast;
+  return reference.out_scale * std::ldexp(0.5, exponent - sdpa::kE4m3.mantissa_bits);
 }
 
 // The first element that is infinite or NaN; values.size(): none is. Tens of millions are asked
@@ -135,7 +145,7 @@ Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::
   });
   result.max_err = ours.max;
   result.mean_err = ours.mean;
-  result.max_err_limit = 2 * naive.max + HalfUlp(reference.dtype, max_reference);
+  result.max_err_limit = 2 * naive.max + HalfStep(reference, max_reference);
   result.mean_err_limit = 1.5 * naive.mean;
   if (!(result.max_err <= result.max_err_limit)) {
     result.reason =

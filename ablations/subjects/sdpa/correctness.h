@@ -6,7 +6,7 @@
 //   max|out - ref|  <= 2 * max|naive - ref| + atol
 //   mean|out - ref| <= 1.5 * mean|naive - ref|
 // where `naive` is the same formula with every intermediate in the problem's dtype and
-// atol is half a step of it at max|ref|, the rounding that no output escapes. Where
+// atol is half a step of O's own format at max|ref|, the rounding that no output escapes. Where
 // it is produced, the log-sum-exp agrees to 2^-18 of its largest magnitude (at least
 // of 1), twice that at head_dim 128 and so on, since a score sums so many products, and is -inf
 // exactly where no key is seen. NaN or infinity fails. Where Q and K are intermediate tensors,

@@ -33,12 +33,10 @@ class References {
       if (of == storage) return reference;
     }
     found_.emplace_back(
-        storage,
-        storage.quantised
-            ? sdpa::ComputeReference(
-                  problem_,
-                  sdpa::WithQuantisedKv(problem_, inputs_, storage.scheme, storage.queries), rows_)
-            : sdpa::ComputeReference(problem_, inputs_, rows_));
+        storage, storage.quantised
+                     ? sdpa::ComputeReference(
+                           problem_, sdpa::WithQuantisedKv(problem_, inputs_, storage), rows_)
+                     : sdpa::ComputeReference(problem_, inputs_, rows_));
     return found_.back().second;
   }
 

@@ -168,8 +168,8 @@ absl::Status PrepareInstance(const KernelInstance& instance) {
                           InstanceName(instance.config)));
 }
 
-ForwardParams MakeParams(const Config& config, const Problem& problem) {
-  ForwardParams params;
+LaunchParams MakeParams(const Config& config, const Problem& problem) {
+  LaunchParams params;
   params.batch = problem.batch;
   params.heads_q = problem.heads_q;
   params.heads_kv = problem.heads_kv;
@@ -183,7 +183,7 @@ ForwardParams MakeParams(const Config& config, const Problem& problem) {
   return params;
 }
 
-absl::Status Launch(const KernelInstance& instance, const ForwardParams& params,
+absl::Status Launch(const KernelInstance& instance, const LaunchParams& params,
                     const Problem& problem, cudaStream_t stream) {
   const auto ctas = static_cast<unsigned>(Ctas(instance.config, problem));
   const cudaError_t error = instance.launch(instance, params, ctas, nullptr, stream);

@@ -2,7 +2,7 @@
 // The compiled kernel instances and how to launch one.
 //
 // The code of an instance is embedded and loaded on its first use (kernel_instance.h). Nothing here
-// allocates device memory; all pointers in ForwardParams are the caller's.
+// allocates device memory; all pointers in LaunchParams are the caller's.
 //
 //   const KernelInstance* kernel = FindInstance(config, problem);
 //   RETURN_IF_ERROR(CheckLaunchable(*kernel, problem, device));
@@ -63,12 +63,12 @@ absl::Status PrepareInstance(const KernelInstance& instance);
 
 // Fills in the geometry of `params` from `problem` (the caller sets pointers),
 // with the usual softmax scale 1 / sqrt(head_dim).
-ForwardParams MakeParams(const Config& config, const Problem& problem);
+LaunchParams MakeParams(const Config& config, const Problem& problem);
 
 // Launches once on `stream` and checks the launch. Does not synchronise. Launches of one instance
 // must not overlap on a device, by two streams or by branches of a graph: the dynamic schedule's
 // counter and the places of partial results are the instance's, and two launches would mix them.
-absl::Status Launch(const KernelInstance& instance, const ForwardParams& params,
+absl::Status Launch(const KernelInstance& instance, const LaunchParams& params,
                     const Problem& problem, cudaStream_t stream);
 
 // What the driver says of the loaded kernel.

@@ -72,6 +72,7 @@ Problem Average(Problem p, const TensorLayouts& layouts) {
 bool IsFor(const LibraryKernel& kernel, const Problem& p, const TensorLayouts& layouts) {
   if (kernel.head_dim != p.head_dim || kernel.dtype != p.dtype) return false;
   if (TakesE4m3(kernel) != layouts.scales.has_value()) return false;
+  if (WritesE4m3(kernel) != layouts.e4m3_output) return false;
   return !layouts.scales || (kernel.config.wgmma_fp8_block_scale != 0) == layouts.scales->per_block;
 }
 
@@ -89,6 +90,7 @@ std::string WhyNot(const LibraryKernel& kernel, const Problem& p, const TensorLa
   for (const NamedStrides& tensor : Named(p, layouts)) {
     if (IsContiguous(tensor, p)) continue;
     const bool stores = tensor.name[0] == 'o';
+    if (stores && WritesE4m3(kernel)) continue;  // row by row, by any strides
     if (!(stores ? maps_o : maps)) {
       return std::string(stores ? "it stores" : "it reads") + " contiguous tensors alone, and " +
              tensor.name + " has other strides";

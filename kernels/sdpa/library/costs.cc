@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
-#include <map>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "kernels/sdpa/library/fitted_costs.h"
 #include "kernels/sdpa/mma/plan.h"
@@ -80,29 +82,38 @@ double MeanKeyTiles(const Problem& p, const Tiling& tiling) {
   return sum / static_cast<double>(taken);
 }
 
-// The longest chain of key tiles on one slot. Slots take the longest tile that is left, each as it
-// comes free. Where many tiles meet on a slot, it is the longest tile or an equal share of all.
+// The longest chain of key tiles on one slot. Under the mask slots take the longest tile that is
+// left, each as it comes free: kernels do so among heads that share L2. Where that would be many
+// steps, it is the longest tile or an equal share of all.
 double Chain(const Problem& p, const Tiling& tiling, double mean) {
   constexpr int64_t kMostRounds = 16;
-  const int64_t each = tiling.heads * tiling.splits;
-  const double share =
-      mean * static_cast<double>(tiling.ctas()) / static_cast<double>(tiling.slots);
-  if (tiling.ctas() > kMostRounds * tiling.slots) {
-    return std::max(KeyTiles(p, tiling, tiling.query_tiles - 1), share);
+  constexpr int64_t kMostTiles = 256;
+  const double longest = KeyTiles(p, tiling, tiling.query_tiles - 1);
+  const int64_t rounds = CeilDiv(tiling.ctas(), tiling.slots);
+  if (!p.causal) return longest * static_cast<double>(rounds);
+  if (rounds > kMostRounds || tiling.query_tiles > kMostTiles) {
+    return std::max(longest,
+                    mean * static_cast<double>(tiling.ctas()) / static_cast<double>(tiling.slots));
   }
-  std::map<double, int64_t> slots_by_chain = {{0, tiling.slots}};
+  using Group = std::pair<double, int64_t>;  // a chain, and how many slots have it
+  std::vector<Group> groups = {{0, tiling.slots}};
+  const auto push = [&](double chain, int64_t slots) {
+    groups.emplace_back(chain, slots);
+    std::push_heap(groups.begin(), groups.end(), std::greater());
+  };
   for (int64_t at = tiling.query_tiles - 1; at >= 0; --at) {
     const double tiles = KeyTiles(p, tiling, at);
-    for (int64_t left = each; left > 0 && tiles > 0;) {
-      const auto [chain, slots] = *slots_by_chain.begin();
+    for (int64_t left = tiling.heads * tiling.splits; left > 0 && tiles > 0;) {
+      std::pop_heap(groups.begin(), groups.end(), std::greater());
+      const auto [chain, slots] = groups.back();
+      groups.pop_back();
       const int64_t taken = std::min(left, slots);
-      slots_by_chain[chain + tiles] += taken;
+      if (taken < slots) push(chain, slots - taken);
+      push(chain + tiles, taken);
       left -= taken;
-      slots_by_chain.begin()->second -= taken;
-      if (taken == slots) slots_by_chain.erase(slots_by_chain.begin());
     }
   }
-  return slots_by_chain.rbegin()->first;
+  return std::max_element(groups.begin(), groups.end())->first;
 }
 
 Config Compiled(const LibraryKernel& kernel, const Problem& p) {
@@ -225,16 +236,17 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
   const int bytes = TakesE4m3(kernel) ? 1 : 2;
   const double inputs = static_cast<double>(QueryElements(p) + 2 * KeyElements(p)) * bytes;
   const double chain = Chain(p, t, mean);
-  return {1,
-          p.causal ? 1.0 : 0.0,
-          static_cast<double>(t.pieces * CeilDiv(t.ctas() * t.cluster, gpu.sms)),
-          combines ? 1.0 : 0.0,
-          combines ? output : 0.0,
-          combines ? output * static_cast<double>(t.splits) : 0.0,
-          chain,
-          p.causal ? chain : 0.0,
-          mean * ctas / slots,
-          (inputs + static_cast<double>(QueryElements(p)) * 2) / megabyte};
+  return {
+      1,
+      p.causal ? 1.0 : 0.0,
+      static_cast<double>(t.pieces * CeilDiv(t.ctas() * t.cluster, gpu.sms)),
+      combines ? 1.0 : 0.0,
+      combines ? output : 0.0,
+      combines ? output * static_cast<double>(t.splits) : 0.0,
+      chain,
+      p.causal ? chain : 0.0,
+      mean * ctas / slots,
+      (inputs + static_cast<double>(QueryElements(p)) * (WritesE4m3(kernel) ? 1 : 2)) / megabyte};
 }
 
 bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {

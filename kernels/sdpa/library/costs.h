@@ -52,19 +52,18 @@ constexpr bool HasCostsOfForm(const LibraryKernel& kernel) {
 
 // Whose fitted costs a kernel's are. A form has its own, but for two that differ too little from
 // the kernel above them (IsFasterForm). No record has packed sequences: theirs costs what it does
-// with one length for all, and a launch that lists their blocks. None has the kernel of scales per
-// block either: with ping-pong scheduling those cost 2% to 3% under a full mask and 8% to 11% under
-// a causal one (hopper_fp8-20261123T083422Z), which is left out.
+// with one length for all, and a launch that lists their blocks. None has the kernels of scales per
+// block and of O in E4M3 either. With ping-pong scheduling the former cost 2% to 3% under a full
+// mask and 8% to 11% under a causal one (hopper_fp8-20261123T083422Z), which is left out.
 constexpr std::string_view CostsOf(const LibraryKernel& kernel) {
   if (HasCostsOfForm(kernel)) return kernel.form_of;
-  return kernel.config.varlen                  ? "pipelined"
-         : kernel.config.wgmma_fp8_block_scale ? "pipelined_e4m3"
-                                               : kernel.name;
+  return kernel.config.varlen ? "pipelined" : TakesE4m3(kernel) ? "pipelined_e4m3" : kernel.name;
 }
 
 // … and of which head_dim. Those of E4M3 are fitted at 128 alone: at 64 and 256 a tile of keys
-// costs what one costs there, in proportion to its work (ExpectedUs). In E4M3 the strides alone say
-// which kernel does a problem, so that these costs choose nothing; they are only told.
+// costs what one costs there, in proportion to its work (ExpectedUs). In E4M3 scopes,
+// O's type and strides say which kernel does a problem, so that these costs choose nothing; they
+// are only told.
 constexpr int CostsHeadDim(const LibraryKernel& kernel) {
   return TakesE4m3(kernel) ? 128 : kernel.head_dim;
 }

@@ -19,7 +19,7 @@ namespace warpledger::sdpa {
 struct LibraryKernel {
   std::string_view name;  // the mechanism; the same for each head_dim and dtype that has it
   int head_dim = 64;
-  Dtype dtype = Dtype::kFp16;  // of O; and of Q, K and V, unless they are E4M3
+  Dtype dtype = Dtype::kFp16;  // of what is not E4M3
   Config config;               // as the designs measure it
   // The row above it of which it is another form, by one toggle: which is faster, the problem says
   // (IsFasterForm). Empty: none.
@@ -27,6 +27,9 @@ struct LibraryKernel {
 };
 
 constexpr bool TakesE4m3(const LibraryKernel& kernel) { return kernel.config.wgmma_fp8 != 0; }
+constexpr bool WritesE4m3(const LibraryKernel& kernel) {
+  return kernel.config.wgmma_fp8_output != 0;
+}
 
 // As the library has it. A kernel whose parts another one joins says at its start that the other
 // may start, so that its launch is over when the last part is left. In a design that toggle has the
@@ -112,9 +115,9 @@ constexpr Config ShortTiles(Config config) {
   config.wgmma_tile = 3;
   return config;
 }
-// Q, K and V in E4M3, O in fp16. At head_dim 128 the fastest of the design hopper_fp8, or
-// within 1.5% of it (hopper_fp8-20261123T083422Z); at 64 the fastest of fastest_fp8_d64
-// (alone_fp8_d64-20261127T185414Z).
+// Q, K and V in E4M3, O in fp16 or, as a kernel of its own, in E4M3. At head_dim 128 the fastest of
+// the design hopper_fp8, or within 1.5% of it (hopper_fp8-20261123T083422Z); at 64 the fastest of
+// fastest_fp8_d64 (alone_fp8_d64-20261127T185414Z).
 inline constexpr Config kPipelinedE4m3 = {.wgmma = 1,
                                           .kv_ring_stages = 1,
                                           .softmax_overlap = 1,
@@ -138,6 +141,12 @@ constexpr Config WithoutOverlap(Config config) {
 // (alone_fp8_d256-20261127T185820Z).
 constexpr Config PlainStores(Config config) {
   config.tma_store = 0;
+  return config;
+}
+// O in E4M3 too. No kernel stores it by TMA.
+constexpr Config OutputInE4m3(Config config) {
+  config.tma_store = 0;
+  config.wgmma_fp8_output = 1;
   return config;
 }
 // A scale for each 128 keys of a head of K and V.
@@ -203,6 +212,7 @@ inline constexpr LibraryKernel kLibraryKernels[] = {
     {"split_mma", 64, Dtype::kBf16, kSplitMma},
     {"split_wgmma", 64, Dtype::kBf16, kSplitWgmma},
     {"pipelined_e4m3", 64, Dtype::kFp16, OwnTiles(kPipelinedE4m3)},
+    {"pipelined_e4m3_output", 64, Dtype::kFp16, OutputInE4m3(OwnTiles(kPipelinedE4m3))},
     {"pipelined_e4m3_blocks", 64, Dtype::kFp16, BlockScales(TwoWarpgroups(kPipelinedE4m3))},
     {"pipelined", 128, Dtype::kFp16, OwnTiles(QInRegisters(kPipelined))},
     {"pipelined_pairs", 128, Dtype::kFp16, InPairs(OwnTiles(QInRegisters(kPipelined))),
@@ -223,6 +233,7 @@ inline constexpr LibraryKernel kLibraryKernels[] = {
     {"split_mma", 128, Dtype::kBf16, kSplitMma},
     {"split_wgmma", 128, Dtype::kBf16, kSplitWgmma},
     {"pipelined_e4m3", 128, Dtype::kFp16, OwnTiles(kPipelinedE4m3)},
+    {"pipelined_e4m3_output", 128, Dtype::kFp16, OutputInE4m3(OwnTiles(kPipelinedE4m3))},
     {"pipelined_e4m3_blocks", 128, Dtype::kFp16, BlockScales(kPipelinedE4m3)},
     {"pipelined", 256, Dtype::kFp16, OwnTiles(kPipelinedD256)},
     {"pipelined_pairs", 256, Dtype::kFp16, InPairs(OwnTiles(kPipelinedD256)), "pipelined"},
@@ -233,6 +244,7 @@ inline constexpr LibraryKernel kLibraryKernels[] = {
     {"pipelined_e4m3", 256, Dtype::kFp16, WithoutOverlap(kPipelinedE4m3)},
     {"pipelined_e4m3_contiguous", 256, Dtype::kFp16, PlainStores(WithoutOverlap(kPipelinedE4m3)),
      "pipelined_e4m3"},
+    {"pipelined_e4m3_output", 256, Dtype::kFp16, OutputInE4m3(WithoutOverlap(kPipelinedE4m3))},
     {"pipelined_e4m3_blocks", 256, Dtype::kFp16, BlockScales(WithoutOverlap(kPipelinedE4m3))},
     {"pipelined_varlen", 64, Dtype::kFp16, OwnTiles(Varlen(TwoWarpgroups(kPipelined)))},
     {"pipelined_varlen", 64, Dtype::kBf16, OwnTiles(Varlen(TwoWarpgroups(kPipelined)))},

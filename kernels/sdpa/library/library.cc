@@ -149,6 +149,7 @@ int ReadAndChoose(const warpledger_sdpa_problem* callers, const Call** call) {
   constexpr size_t kBehindScale = offsetof(warpledger_sdpa_problem, softmax_scale) + sizeof(float);
   std::memset(reinterpret_cast<std::byte*>(&given) + kBehindScale, 0,
               offsetof(warpledger_sdpa_problem, q) - kBehindScale);
+  given.reserved = 0;
   int device = 0;
   const cudaError_t error = cudaGetDevice(&device);
   if (error != cudaSuccess) cudaGetLastError();
@@ -192,11 +193,21 @@ struct CuSeqlens {
   const int32_t* kv = nullptr;
 };
 
-// Of q, k and v in E4M3; null of others.
+int ReadE4m3(const warpledger_sdpa_problem* problem, const Call** call) {
+  if (const int status = ReadAndChoose(problem, call); status != WARPLEDGER_SDPA_OK) return status;
+  if ((*call)->layouts.scales) return WARPLEDGER_SDPA_OK;
+  return Fail(WARPLEDGER_SDPA_INVALID,
+              "dtype is WARPLEDGER_SDPA_%s: it has no scales, and is forward()'s or "
+              "forward_varlen()'s",
+              (*call)->problem.dtype == Dtype::kBf16 ? "BF16" : "FP16");
+}
+
+// Of what is in E4M3; null of others.
 struct Scales {
   const float* q = nullptr;
   const float* k = nullptr;
   const float* v = nullptr;
+  const float* o = nullptr;
 };
 
 int Forward(const Call& call, const void* q, const void* k, const void* v, const Scales& scales,
@@ -219,6 +230,7 @@ int Forward(const Call& call, const void* q, const void* k, const void* v, const
                   {"q_scale", scales.q, 4, !scaled},
                   {"k_scale", scales.k, 4, !scaled},
                   {"v_scale", scales.v, 4, !scaled},
+                  {"o_scale", scales.o, 4, !call.layouts.e4m3_output},
                   {"cu_seqlens_q", cu_seqlens.q, 4, true},
                   {"cu_seqlens_kv", cu_seqlens.kv, 4, true}};
   for (const auto& [name, value, alignment, may_be_null] : pointers) {
@@ -234,7 +246,7 @@ int Forward(const Call& call, const void* q, const void* k, const void* v, const
                 name_of_kernel, WorkspaceBytes(call));
   }
   const Problem p = Choice::OfLaunch(call.problem, chosen.choice.launches);
-  ForwardParams params;
+  LaunchParams params;
   params.batch = p.batch;
   params.heads_q = p.heads_q;
   params.heads_kv = p.heads_kv;
@@ -252,6 +264,7 @@ int Forward(const Call& call, const void* q, const void* k, const void* v, const
                                .cu_seqlens_q = cu_seqlens.q,
                                .cu_seqlens_kv = cu_seqlens.kv};
   const int input_bytes = InputBytes(layouts);
+  params.o_scale = scales.o;
   const ScaleStrides strides = layouts.scales.value_or(ScaleStrides{});
   for (int batch = 0; batch < chosen.choice.launches; ++batch) {
     params.q = static_cast<const std::byte*>(q) + batch * layouts.q.batch * input_bytes;
@@ -263,7 +276,7 @@ int Forward(const Call& call, const void* q, const void* k, const void* v, const
       params.k_scales = scales.k + kv_at;
       params.v_scales = scales.v + kv_at;
     }
-    params.o = static_cast<uint16_t*>(o) + batch * layouts.o.batch;
+    params.o = static_cast<std::byte*>(o) + batch * layouts.o.batch * OutputBytes(layouts);
     params.lse = lse == nullptr ? nullptr : lse + int64_t{batch} * p.heads_q * p.seq_q;
     const cudaError_t error = chosen.instance->launch(*chosen.instance, params, 0, &memory,
                                                       static_cast<cudaStream_t>(stream));
@@ -327,16 +340,28 @@ int warpledger_sdpa_forward_e4m3(const warpledger_sdpa_problem* problem, const v
                                  const float* k_scale, const float* v_scale, void* o, float* lse,
                                  void* workspace, size_t workspace_bytes, void* stream) {
   const Call* call = nullptr;
-  if (const int status = ReadAndChoose(problem, &call); status != WARPLEDGER_SDPA_OK) {
-    return status;
-  }
-  if (!call->layouts.scales) {
+  if (const int status = ReadE4m3(problem, &call); status != WARPLEDGER_SDPA_OK) return status;
+  if (call->layouts.e4m3_output) {
     return Fail(WARPLEDGER_SDPA_INVALID,
-                "dtype is WARPLEDGER_SDPA_%s: it has no scales, and is forward()'s or "
-                "forward_varlen()'s",
-                call->problem.dtype == Dtype::kBf16 ? "BF16" : "FP16");
+                "o_dtype is WARPLEDGER_SDPA_E4M3: it is forward_e4m3_output()'s, which takes o's "
+                "scale");
   }
   return Forward(*call, q, k, v, {q_scale, k_scale, v_scale}, o, lse, {}, workspace,
+                 workspace_bytes, stream);
+}
+
+int warpledger_sdpa_forward_e4m3_output(const warpledger_sdpa_problem* problem, const void* q,
+                                        const void* k, const void* v, const float* q_scale,
+                                        const float* k_scale, const float* v_scale,
+                                        const float* o_scale, void* o, float* lse, void* workspace,
+                                        size_t workspace_bytes, void* stream) {
+  const Call* call = nullptr;
+  if (const int status = ReadE4m3(problem, &call); status != WARPLEDGER_SDPA_OK) return status;
+  if (!call->layouts.e4m3_output) {
+    return Fail(WARPLEDGER_SDPA_INVALID,
+                "o_dtype is WARPLEDGER_SDPA_FP16: it has no scale, and is forward_e4m3()'s");
+  }
+  return Forward(*call, q, k, v, {q_scale, k_scale, v_scale, o_scale}, o, lse, {}, workspace,
                  workspace_bytes, stream);
 }
 

@@ -87,7 +87,7 @@ int ReadStrides(const warpledger_sdpa_strides& given, const char* tensor, bool i
   return WARPLEDGER_SDPA_OK;
 }
 
-// Where the scales lie. Scopes are 0 where the dtype has no scales.
+// Where the scales lie, and what O is. Scopes are 0 where the dtype has no scales.
 int ReadScales(const warpledger_sdpa_problem& given, TensorLayouts* layouts) {
   const struct {
     const char* name;
@@ -109,8 +109,21 @@ int ReadScales(const warpledger_sdpa_problem& given, TensorLayouts* layouts) {
                   value, may_be);
     }
   }
+  if (!scaled && given.o_dtype != 0) {
+    return Fail(WARPLEDGER_SDPA_INVALID, "o_dtype is %d; it must be 0, for o is of q's dtype",
+                given.o_dtype);
+  }
   if (!scaled) return WARPLEDGER_SDPA_OK;
+  if (given.o_dtype != WARPLEDGER_SDPA_FP16 && given.o_dtype != WARPLEDGER_SDPA_E4M3) {
+    return Fail(WARPLEDGER_SDPA_INVALID, "o_dtype is %d; it must be WARPLEDGER_SDPA_FP16 or _E4M3",
+                given.o_dtype);
+  }
+  layouts->e4m3_output = given.o_dtype == WARPLEDGER_SDPA_E4M3;
   const bool per_block = given.kv_scale_scope == WARPLEDGER_SDPA_SCALE_BLOCK;
+  if (per_block && layouts->e4m3_output) {
+    return Fail(WARPLEDGER_SDPA_UNSUPPORTED,
+                "o_dtype is E4M3 and kv_scale_scope _BLOCK; with scales per block o is fp16");
+  }
   constexpr int kKeys = kFp8BlockKeys;
   layouts->scales = {.q_head = given.q_scale_scope == WARPLEDGER_SDPA_SCALE_HEAD ? 1 : 0,
                      .kv_head = per_block ? (given.seq_kv + kKeys - 1) / kKeys
@@ -222,9 +235,9 @@ int Read(const warpledger_sdpa_problem* given, Problem* p, TensorLayouts* layout
                  {"o", &given->o, p->heads_q, rows_q, &layouts->o}};
   for (const auto& tensor : tensors) {
     const bool is_output = tensor.strides == &layouts->o;
-    const int status =
-        ReadStrides(*tensor.given, tensor.name, is_output, is_output ? 2 : InputBytes(*layouts), *p,
-                    packed, tensor.heads, tensor.rows, tensor.strides);
+    const int status = ReadStrides(*tensor.given, tensor.name, is_output,
+                                   is_output ? OutputBytes(*layouts) : InputBytes(*layouts), *p,
+                                   packed, tensor.heads, tensor.rows, tensor.strides);
     if (status != WARPLEDGER_SDPA_OK) return status;
   }
   return WARPLEDGER_SDPA_OK;

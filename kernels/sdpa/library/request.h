@@ -28,8 +28,9 @@ int FailCuda(cudaError_t error, const char* doing);
 
 // Of callers that were built with headers whose structures ended there.
 inline constexpr size_t kProblemSizes[] = {
-    sizeof(warpledger_sdpa_problem), offsetof(warpledger_sdpa_problem, q_scale_scope),
-    offsetof(warpledger_sdpa_problem, total_q), offsetof(warpledger_sdpa_problem, q)};
+    sizeof(warpledger_sdpa_problem), offsetof(warpledger_sdpa_problem, o_dtype),
+    offsetof(warpledger_sdpa_problem, q_scale_scope), offsetof(warpledger_sdpa_problem, total_q),
+    offsetof(warpledger_sdpa_problem, q)};
 inline constexpr size_t kChoiceSizes[] = {sizeof(warpledger_sdpa_choice),
                                           offsetof(warpledger_sdpa_choice, launches)};
 
@@ -47,8 +48,9 @@ int ReadSized(const T* given, const char* name, std::span<const size_t> sizes, T
   return WARPLEDGER_SDPA_OK;
 }
 
-// Of an element of q, k and v.
+// Of an element of q, k and v, and of o.
 inline int InputBytes(const TensorLayouts& layouts) { return layouts.scales ? 1 : 2; }
+inline int OutputBytes(const TensorLayouts& layouts) { return layouts.e4m3_output ? 1 : 2; }
 
 int Read(const warpledger_sdpa_problem* given, Problem* p, TensorLayouts* layouts,
          float* softmax_scale);

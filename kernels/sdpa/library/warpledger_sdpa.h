@@ -41,15 +41,17 @@
  * no keys.
  *
  * E4M3 is FP8 with 4 bits of exponent and 3 of mantissa, without infinities. An element of q, k and
- * v has one byte then, and o is fp16. A value of q, k or v is the element times a scale. Scales are
- * device memory, fp32, 4-byte aligned, above 0 and finite. problem.q_scale_scope and
- * problem.kv_scale_scope say what shares one:
+ * v has one byte then, and o is fp16, or E4M3 if problem.o_dtype says so. A value is the element
+ * times a scale. Scales are device memory, fp32, 4-byte aligned, above 0 and finite. o has one, and
+ * values beyond 448 times it in magnitude become that. problem.q_scale_scope and
+ * problem.kv_scale_scope say what shares a scale of q, k and v:
  *   WARPLEDGER_SDPA_SCALE_TENSOR   all values: 1 scale
  *   WARPLEDGER_SDPA_SCALE_HEAD     a head of a batch: (batch, heads), contiguous
  *   WARPLEDGER_SDPA_SCALE_BLOCK    128 keys of a head, k and v alone:
  *                                  (batch, heads_kv, ceil(seq_kv / 128)), contiguous
- * Call warpledger_sdpa_forward_e4m3(). The kernel rounds probabilities to E4M3 too. Packed
- * sequences in E4M3 are unsupported.
+ * Call warpledger_sdpa_forward_e4m3(), or for o in E4M3 warpledger_sdpa_forward_e4m3_output(). The
+ * kernel rounds probabilities to E4M3 too. Packed sequences in E4M3 are unsupported, and so is o in
+ * E4M3 with scales per block.
  *
  *   warpledger_sdpa_problem problem = {
  *       sizeof problem, WARPLEDGER_SDPA_FP16, 1, 8, 8, 512, 512, 64, 0, 0};
@@ -91,7 +93,7 @@ typedef enum warpledger_sdpa_status {
 typedef enum warpledger_sdpa_dtype {
   WARPLEDGER_SDPA_FP16 = 0,
   WARPLEDGER_SDPA_BF16 = 1,
-  WARPLEDGER_SDPA_E4M3 = 2 /* q, k and v; o is fp16 */
+  WARPLEDGER_SDPA_E4M3 = 2 /* q, k and v; o is of o_dtype */
 } warpledger_sdpa_dtype;
 
 /* What shares a scale in E4M3. */
@@ -128,6 +130,8 @@ typedef struct warpledger_sdpa_problem {
   int64_t total_kv;       /* rows of packed k and v; 0 if sequences are not packed */
   int32_t q_scale_scope;  /* in E4M3: WARPLEDGER_SDPA_SCALE_TENSOR or _HEAD; else 0 */
   int32_t kv_scale_scope; /* in E4M3: a warpledger_sdpa_scale_scope, of k and of v; else 0 */
+  int32_t o_dtype;        /* in E4M3: WARPLEDGER_SDPA_FP16 or _E4M3; else 0 */
+  int32_t reserved;       /* not read */
 } warpledger_sdpa_problem;
 
 typedef struct warpledger_sdpa_choice {
@@ -178,6 +182,14 @@ WARPLEDGER_SDPA_API int warpledger_sdpa_forward_e4m3(const warpledger_sdpa_probl
                                                      const float* v_scale, void* o, float* lse,
                                                      void* workspace, size_t workspace_bytes,
                                                      void* stream);
+
+/* The same with o in E4M3 (problem.o_dtype).
+ *
+ * o_scale: one fp32, which the GPU reads when the call runs. O is the element of o times it. */
+WARPLEDGER_SDPA_API int warpledger_sdpa_forward_e4m3_output(
+    const warpledger_sdpa_problem* problem, const void* q, const void* k, const void* v,
+    const float* q_scale, const float* k_scale, const float* v_scale, const float* o_scale, void* o,
+    float* lse, void* workspace, size_t workspace_bytes, void* stream);
 
 /* The error of this thread's last call that did not return OK, in one sentence. */
 WARPLEDGER_SDPA_API const char* warpledger_sdpa_last_error(void);

@@ -36,7 +36,7 @@ void AddMemory(const MmaShape& shape, const LaunchMemory& memory, MmaParams* par
 
 }  // namespace
 
-cudaError_t LaunchMma(const KernelInstance& instance, const ForwardParams& forward, unsigned,
+cudaError_t LaunchMma(const KernelInstance& instance, const LaunchParams& forward, unsigned,
                       const LaunchMemory* memory, cudaStream_t stream) {
   const MmaShape shape = MmaShapeOf(instance.config);
   const void* kernel = nullptr;

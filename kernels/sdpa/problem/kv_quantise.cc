@@ -100,6 +100,11 @@ QuantisedTensor QuantiseQueries(const Problem& problem, std::span<const Bits16> 
   return Quantise(as_keys, values, {.format = format, .scope = ScaleScope::kHead});
 }
 
+float OutputScale(const QuantisedTensor& v) {
+  const float largest = *std::max_element(v.scales.begin(), v.scales.end());
+  return std::exp2(std::ceil(std::log2(largest)));
+}
+
 int LaunchScaleStride(const QuantisedTensor& tensor, ScaleScope scope) {
   if (scope != ScaleScope::kBlock) return 1;
   return 1 + (tensor.seq_kv + tensor.keys_per_scale - 1) / tensor.keys_per_scale;

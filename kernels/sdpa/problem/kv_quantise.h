@@ -52,6 +52,10 @@ QuantisedTensor QuantiseQueries(const Problem& problem, std::span<const Bits16> 
 std::vector<float> LaunchScales(const QuantisedTensor& tensor, ScaleScope scope);
 int LaunchScaleStride(const QuantisedTensor& tensor, ScaleScope scope);
 
+// Of O as codes: a power of two, so that code times scale is exact in 16 bits. O is a mean of V's
+// rows, so that no code exceeds the format's largest number.
+float OutputScale(const QuantisedTensor& v);
+
 // Element `at` of the tensor, exactly.
 inline double Dequantise(const QuantisedTensor& tensor, int64_t at) {
   const int64_t row = at / tensor.head_dim;

@@ -32,6 +32,7 @@ struct KvStorage {
   bool quantised = false;  // else the problem's dtype
   KvScheme scheme = {};
   bool queries = false;  // Q too, with a scale per head; and P is rounded to the format
+  bool output = false;   // O too, with one scale
 
   friend constexpr bool operator==(const KvStorage&, const KvStorage&) = default;
 };

@@ -327,9 +327,15 @@ class HeadWorker {
     WeightedSums(head, naive_scores_, rows, out);
     for (int i = 0; i < rows.count; ++i, out += p_.head_dim) {
       for (int d = 0; d < p_.head_dim; ++d) {
-        out[d] = RoundTo(p_.dtype, rows.keys[i] == 0 ? 0.0f : out[d] / sums[i]);
+        out[d] = RoundedOutput(rows.keys[i] == 0 ? 0.0f : out[d] / sums[i]);
       }
     }
+  }
+
+  float RoundedOutput(float value) const {
+    const float scale = result_.out_scale;
+    if (scale == 0) return RoundTo(p_.dtype, value);
+    return scale * Fp8ToFloat(kE4m3, FloatToFp8(kE4m3, value / scale, Fp8Overflow::kSaturate));
   }
 
   // Turns raw scores of the reference's row `at` into what P V is taken of, and gives what P V
@@ -407,15 +413,18 @@ Tensors<ElementAt<T>> Given(const Problem& p, const Inputs& inputs) {
 
 }  // namespace
 
-Inputs WithQuantisedKv(const Problem& p, Inputs inputs, const KvScheme& scheme, bool queries) {
-  inputs.quantised = QuantisedKv{Quantise(p, inputs.k, scheme), Quantise(p, inputs.v, scheme)};
-  if (queries) inputs.quantised->q = QuantiseQueries(p, inputs.q, scheme.format);
+Inputs WithQuantisedKv(const Problem& p, Inputs inputs, const KvStorage& storage) {
+  QuantisedKv& made = inputs.quantised.emplace(
+      QuantisedKv{Quantise(p, inputs.k, storage.scheme), Quantise(p, inputs.v, storage.scheme)});
+  if (storage.queries) made.q = QuantiseQueries(p, inputs.q, storage.scheme.format);
+  if (storage.output) made.out_scale = OutputScale(made.v);
   return inputs;
 }
 
 Reference ComputeReference(const Problem& p, const Inputs& inputs, std::vector<int64_t> rows) {
   Reference result;
   result.dtype = p.dtype;
+  if (inputs.quantised) result.out_scale = inputs.quantised->out_scale;
   result.rows = std::move(rows);
   result.total_rows = QueryRows(p);
   const int64_t count =

@@ -24,6 +24,7 @@ struct QuantisedKv {
   QuantisedTensor k;
   QuantisedTensor v;
   std::optional<QuantisedTensor> q = std::nullopt;
+  float out_scale = 0;  // O is E4M3 codes times it; 0: of the problem's dtype
 };
 
 // The inputs of one call, as the kernels get them, elements of the problem's dtype: Q, K and
@@ -39,12 +40,12 @@ struct Inputs {
   std::vector<Fp16> w = {};
 };
 
-// The same inputs with K and V in 8 bits; with `queries` Q too.
-Inputs WithQuantisedKv(const Problem& problem, Inputs inputs, const KvScheme& scheme,
-                       bool queries = false);
+// The same inputs with K and V in 8 bits, and with what else the storage says.
+Inputs WithQuantisedKv(const Problem& problem, Inputs inputs, const KvStorage& storage);
 
 struct Reference {
   Dtype dtype = Dtype::kFp16;  // of the problem
+  float out_scale = 0;         // O is E4M3 codes times it; 0: of the dtype
   // Query rows over batch and heads, ascending, that it holds; empty: all of them.
   std::vector<int64_t> rows;
   int64_t total_rows = 0;   // of the problem
@@ -55,7 +56,8 @@ struct Reference {
   // fp32. Quantised K and V enter it rounded to the dtype too. Before them fp16(layernorm(x))
   // and fp16 Q, K and V where the problem begins with x. Where Q is quantised,
   // P = round_e4m3(2^8 exp(S - max)) and O = round(P V / sum(exp(S - max)) / 2^8): the 2^8 keeps
-  // small probabilities from rounding to 0, as kernels have it.
+  // small probabilities from rounding to 0, as kernels have it. With out_scale O is rounded to a
+  // code.
   std::vector<float> naive_out;
   // (rows), the exact log-sum-exp of the fp16 Q and K, where those are intermediate
   // tensors; where Q is quantised, of S rounded to the dtype and raised by 2^-13 of the sum of

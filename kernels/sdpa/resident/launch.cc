@@ -20,7 +20,7 @@ dim3 ResidentGrid(const ForwardParams& forward, const ResidentShape& shape) {
 
 // With its cluster and, where the shape asks for it, as a programmatic dependent of the kernel
 // before it in the stream.
-cudaError_t LaunchResident(const KernelInstance& instance, const ForwardParams& forward, unsigned,
+cudaError_t LaunchResident(const KernelInstance& instance, const LaunchParams& forward, unsigned,
                            const LaunchMemory* memory, cudaStream_t stream) {
   const ResidentShape shape = ResidentShapeOf(instance.config);
   const void* kernel = nullptr;

@@ -3,7 +3,7 @@
 //
 //   static_assert(GeometryOf(Config{.kv_tiling = 1}).tile_m == 16);
 //   const KvStorage storage = KvStorageOf(config);
-//   if (storage.quantised) inputs = WithQuantisedKv(problem, inputs, storage.scheme);
+//   if (storage.quantised) inputs = WithQuantisedKv(problem, inputs, storage);
 //
 // Each family answers in its family.h. No kernel includes this. Host-safe and constexpr.
 

@@ -45,6 +45,12 @@ struct ForwardParams {
   const float* q_scales = nullptr;  // with 8-bit Q: (batch * heads_q) fp32
 };
 
+// What a launch takes. What only some kernels of one family take is apart, so that the parameters
+// of all others are as they were.
+struct LaunchParams : ForwardParams {
+  const float* o_scale = nullptr;  // where O is 8-bit codes: one fp32, that they are multiplied by
+};
+
 }  // namespace warpledger::sdpa
 
 #endif  // WARPLEDGER_KERNELS_SDPA_SHARED_FORWARD_PARAMS_H_

@@ -54,20 +54,20 @@ struct KernelInstance {
   KernelCode* code = nullptr;
   // Puts one call on the stream. `ctas` is Ctas() of the problem; only the smem family uses it.
   // `memory`: null for the instance's own, and contiguous tensors.
-  cudaError_t (*launch)(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
+  cudaError_t (*launch)(const KernelInstance& instance, const LaunchParams& params, unsigned ctas,
                         const LaunchMemory* memory, cudaStream_t stream) = nullptr;
 };
 
 // What launches an instance, by family. Nothing is allocated, so that a launch may be captured.
-cudaError_t LaunchSmem(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
+cudaError_t LaunchSmem(const KernelInstance& instance, const LaunchParams& params, unsigned ctas,
                        const LaunchMemory* memory, cudaStream_t stream);
-cudaError_t LaunchMma(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
+cudaError_t LaunchMma(const KernelInstance& instance, const LaunchParams& params, unsigned ctas,
                       const LaunchMemory* memory, cudaStream_t stream);
-cudaError_t LaunchWgmma(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
+cudaError_t LaunchWgmma(const KernelInstance& instance, const LaunchParams& params, unsigned ctas,
                         const LaunchMemory* memory, cudaStream_t stream);
-cudaError_t LaunchWgmmaVarlen(const KernelInstance& instance, const ForwardParams& params,
+cudaError_t LaunchWgmmaVarlen(const KernelInstance& instance, const LaunchParams& params,
                               const LaunchMemory& memory, cudaStream_t stream);
-cudaError_t LaunchResident(const KernelInstance& instance, const ForwardParams& params,
+cudaError_t LaunchResident(const KernelInstance& instance, const LaunchParams& params,
                            unsigned ctas, const LaunchMemory* memory, cudaStream_t stream);
 
 }  // namespace warpledger::sdpa

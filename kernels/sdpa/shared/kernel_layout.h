@@ -64,6 +64,7 @@ struct TensorLayouts {
   int64_t total_kv = 0;
   // Where Q, K and V are E4M3; nothing where they have 16 bits.
   std::optional<ScaleStrides> scales = std::nullopt;
+  bool e4m3_output = false;  // O too, with one scale
 
   constexpr bool packed() const { return total_q > 0; }
 };

@@ -25,7 +25,7 @@ cudaError_t LimitToResident(const Config& config, const void* kernel, unsigned* 
 
 }  // namespace
 
-cudaError_t LaunchSmem(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
+cudaError_t LaunchSmem(const KernelInstance& instance, const LaunchParams& params, unsigned ctas,
                        const LaunchMemory*, cudaStream_t stream) {
   const Config& config = instance.config;
   const void* kernel = nullptr;

@@ -10,6 +10,7 @@
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
 #include "kernels/sdpa/shared/exp.cuh"
+#include "kernels/sdpa/shared/exp_instructions.cuh"
 #include "kernels/sdpa/shared/quad.cuh"
 #include "kernels/sdpa/wgmma/fragment_store.cuh"
 #include "kernels/sdpa/wgmma/join/cluster_join.cuh"
@@ -26,6 +27,7 @@ template <WgmmaShape kShape>
 class WgmmaEpilogue {
  public:
   using Params = WgmmaParamsOf<kShape>;
+  using Output = std::conditional_t<kShape.fp8_output, uint8_t, uint16_t>;
 
   //   smem: base of the tiles
   __device__ WgmmaEpilogue(const Params& p, uint32_t smem, int warpgroup, int thread)
@@ -92,22 +94,51 @@ class WgmmaEpilogue {
     for (int r = 0; r < 2; ++r) {
       const int row = work.Row(RowInTile(), 8 * r);
       const float inverse = Inverse(softmax.sum[r], scales);
-      uint16_t* o = static_cast<uint16_t*>(p_.o) + work.OutputOf(p_, row);
+      if constexpr (kShape.fp8_output) {
+        StoreCodes(work, out, r, row, inverse / __ldg(p_.o_scale));
+      } else {
+        uint16_t* o = static_cast<uint16_t*>(p_.o) + work.OutputOf(p_, row);
 #pragma unroll
-      for (int chunk = 0; chunk < kShape.head_dim / 8; chunk += 4) {
-        uint32_t piece[4];  // of chunk, chunk + 1, …: this lane's fourth
+        for (int chunk = 0; chunk < kShape.head_dim / 8; chunk += 4) {
+          uint32_t piece[4];  // of chunk, chunk + 1, …: this lane's fourth
 #pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          piece[c] = PackPair<kShape.bf16>(out[(chunk + c) * 4 + 2 * r] * inverse,
-                                           out[(chunk + c) * 4 + 2 * r + 1] * inverse);
-        }
-        TransposeQuad(piece, lane_in_quad);
-        if (work.IsValid(p_, row)) {
-          *reinterpret_cast<uint4*>(o + (chunk + lane_in_quad) * 8) =
-              make_uint4(piece[0], piece[1], piece[2], piece[3]);
+          for (int c = 0; c < 4; ++c) {
+            piece[c] = PackPair<kShape.bf16>(out[(chunk + c) * 4 + 2 * r] * inverse,
+                                             out[(chunk + c) * 4 + 2 * r + 1] * inverse);
+          }
+          TransposeQuad(piece, lane_in_quad);
+          if (work.IsValid(p_, row)) {
+            *reinterpret_cast<uint4*>(o + (chunk + lane_in_quad) * 8) =
+                make_uint4(piece[0], piece[1], piece[2], piece[3]);
+          }
         }
       }
       StoreLse(work, softmax, scales, r);
+    }
+  }
+
+  // The same of the thread's row `r` in 8 bits: a piece has 16 columns, of which a lane holds two
+  // of each eight.
+  __device__ void StoreCodes(const WgmmaWork<kShape>& work, const float (&out)[kShape.head_dim / 2],
+                             int r, int row, float factor) const {
+    const int lane_in_quad = thread_ % 4;
+    uint8_t* o = static_cast<uint8_t*>(p_.o) + work.OutputOf(p_, row);
+#pragma unroll
+    for (int chunk = 0; chunk < kShape.head_dim / 16; chunk += 4) {
+      uint32_t piece[4];
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const int first = (chunk + c) * 8 + 2 * r;
+        piece[c] = PackE4m3(out[first] * factor, out[first + 1] * factor, out[first + 4] * factor,
+                            out[first + 5] * factor);
+      }
+      TransposeQuad(piece, lane_in_quad);
+      constexpr unsigned kLow = 0x5410, kHigh = 0x7632;  // the halves of two words
+      if (work.IsValid(p_, row)) {
+        *reinterpret_cast<uint4*>(o + (chunk + lane_in_quad) * 16) = make_uint4(
+            __byte_perm(piece[0], piece[1], kLow), __byte_perm(piece[2], piece[3], kLow),
+            __byte_perm(piece[0], piece[1], kHigh), __byte_perm(piece[2], piece[3], kHigh));
+      }
     }
   }
 
@@ -175,12 +206,12 @@ class WgmmaEpilogue {
 #pragma unroll 1
       for (int i = 0; i < kShape.head_dim / 8; ++i) o[i] = make_uint4(0, 0, 0, 0);
       if (p_.lse != nullptr) p_.lse[at] = -INFINITY;
-    } else if constexpr (kShape.varlen) {
-      constexpr int kPieces = kShape.head_dim / 8;
+    } else if constexpr (kShape.varlen || kShape.fp8_output) {
+      constexpr int kPieces = kShape.head_dim * OutputBytes(kShape) / 16;
       const int rows = work.Rows(p_);
 #pragma unroll 1
       for (int i = thread; i < rows * kPieces; i += kThreads) {
-        auto* o = static_cast<uint16_t*>(p_.o) + work.OutputOf(p_, work.first_row + i / kPieces);
+        auto* o = static_cast<Output*>(p_.o) + work.OutputOf(p_, work.first_row + i / kPieces);
         reinterpret_cast<uint4*>(o)[i % kPieces] = make_uint4(0, 0, 0, 0);
       }
       if (thread < rows && p_.lse != nullptr) {

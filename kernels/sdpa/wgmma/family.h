@@ -124,7 +124,8 @@ struct WgmmaFamily {
             .scheme = {.format = KvFormat::kE4m3,
                        .scope = c.wgmma_fp8_block_scale ? ScaleScope::kBlock : ScaleScope::kHead,
                        .block_keys = kFp8BlockKeys},
-            .queries = true};
+            .queries = true,
+            .output = c.wgmma_fp8_output != 0};
   }
   static constexpr ExpMethod ExpMethodOf(const Config& c) { return kWgmmaExpMethods[c.wgmma_exp]; }
   static constexpr int MinArch(const Config&) { return 90; }

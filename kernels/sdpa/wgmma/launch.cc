@@ -29,7 +29,7 @@ CUtensorMapDataType OutputType(const WgmmaShape& shape) {
 // Fills in everything of `params` but the instance's own memory, and says how many CTAs to launch,
 // in whole clusters: as many as there are SMs, or tiles if fewer; one per tile with tile_per_cta.
 // PrepareRest counts again where CTAs share a tile's keys.
-cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const TensorLayouts& layouts,
+cudaError_t PrepareWgmmaLaunch(const LaunchParams& forward, const TensorLayouts& layouts,
                                const WgmmaShape& shape, WgmmaParams* params, unsigned* ctas) {
   const int64_t heads_q = int64_t{forward.batch} * forward.heads_q;
   const int64_t heads_kv = int64_t{forward.batch} * forward.heads_kv;
@@ -80,19 +80,19 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const TensorLayouts
 
 // What else the kernel takes: O's map, scales, K's and V's rows, how CTAs share keys. Called after
 // PrepareWgmmaLaunch.
-cudaError_t PrepareRest(const ForwardParams&, const TensorLayouts&, const WgmmaShape&, WgmmaParams*,
+cudaError_t PrepareRest(const LaunchParams&, const TensorLayouts&, const WgmmaShape&, WgmmaParams*,
                         unsigned*) {
   return cudaSuccess;
 }
 
-cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layouts,
+cudaError_t PrepareRest(const LaunchParams& forward, const TensorLayouts& layouts,
                         const WgmmaShape& shape, WgmmaStoreParams* params, unsigned*) {
   return EncodeTensorMap(MappedWith(layouts.o, forward.o, shape.head_dim, forward.seq_q,
                                     forward.batch, forward.heads_q),
                          kRowsPerConsumer, &params->o_map, OutputType(shape));
 }
 
-cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layouts,
+cudaError_t PrepareRest(const LaunchParams& forward, const TensorLayouts& layouts,
                         const WgmmaShape& shape, WgmmaKeepParams* params, unsigned* ctas) {
   int sm_count = 0;
   const cudaError_t error = GetDeviceAttribute(cudaDevAttrMultiProcessorCount, &sm_count);
@@ -106,7 +106,7 @@ cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layou
   return PrepareRest(forward, layouts, shape, static_cast<WgmmaStoreParams*>(params), ctas);
 }
 
-cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layouts,
+cudaError_t PrepareRest(const LaunchParams& forward, const TensorLayouts& layouts,
                         const WgmmaShape& shape, WgmmaFp8Params* params, unsigned* ctas) {
   params->q_scales = forward.q_scales;
   params->k_scales = forward.k_scales;
@@ -116,7 +116,7 @@ cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layou
   return PrepareRest(forward, layouts, shape, static_cast<WgmmaStoreParams*>(params), ctas);
 }
 
-cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layouts,
+cudaError_t PrepareRest(const LaunchParams& forward, const TensorLayouts& layouts,
                         const WgmmaShape& shape, WgmmaScaledParams* params, unsigned* ctas) {
   if (!layouts.scales || layouts.scales->per_block != shape.block_scale) {
     return cudaErrorInvalidValue;
@@ -125,14 +125,28 @@ cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layou
   return PrepareRest(forward, layouts, shape, static_cast<WgmmaFp8Params*>(params), ctas);
 }
 
-cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts&, const WgmmaShape&,
+cudaError_t PrepareRest(const LaunchParams& forward, const TensorLayouts& layouts,
+                        const WgmmaShape& shape, WgmmaFp8OutputParams* params, unsigned* ctas) {
+  params->o_scale = forward.o_scale;
+  return PrepareRest(forward, layouts, shape, static_cast<WgmmaFp8Params*>(params), ctas);
+}
+
+cudaError_t PrepareRest(const LaunchParams& forward, const TensorLayouts& layouts,
+                        const WgmmaShape& shape, WgmmaScaledOutputParams* params, unsigned* ctas) {
+  params->o_scale = forward.o_scale;
+  params->o_strides = layouts.o;
+  params->heads_of_batch = forward.heads_q;
+  return PrepareRest(forward, layouts, shape, static_cast<WgmmaScaledParams*>(params), ctas);
+}
+
+cudaError_t PrepareRest(const LaunchParams& forward, const TensorLayouts&, const WgmmaShape&,
                         WgmmaCopyParams* params, unsigned*) {
   params->k_rows = forward.k;
   params->v_rows = forward.v;
   return cudaSuccess;
 }
 
-cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts&, const WgmmaShape& shape,
+cudaError_t PrepareRest(const LaunchParams& forward, const TensorLayouts&, const WgmmaShape& shape,
                         WgmmaDecodeParams* params, unsigned* ctas) {
   params->positions = WgmmaPositions(shape, params->group_size);
   params->splits = 1;
@@ -247,7 +261,7 @@ void AddMemory(const WgmmaShape& shape, const LaunchMemory& memory, WgmmaDecodeP
 // Params: WgmmaParamsOf the shape.
 template <typename Params>
 cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
-                       const ForwardParams& forward, const LaunchMemory* memory,
+                       const LaunchParams& forward, const LaunchMemory* memory,
                        cudaStream_t stream) {
   const void* kernel = nullptr;
   cudaError_t error = instance.code->GetKernel(&kernel);
@@ -286,14 +300,18 @@ cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
 
 }  // namespace
 
-cudaError_t LaunchWgmma(const KernelInstance& instance, const ForwardParams& forward, unsigned,
+cudaError_t LaunchWgmma(const KernelInstance& instance, const LaunchParams& forward, unsigned,
                         const LaunchMemory* memory, cudaStream_t stream) {
   const WgmmaShape shape = WgmmaShapeOf(instance.config);
   switch (ParamsKindOf(shape)) {
     case WgmmaParamsKind::kFp8:
       return LaunchWith<WgmmaFp8Params>(instance, shape, forward, memory, stream);
+    case WgmmaParamsKind::kFp8Output:
+      return LaunchWith<WgmmaFp8OutputParams>(instance, shape, forward, memory, stream);
     case WgmmaParamsKind::kScaled:
       return LaunchWith<WgmmaScaledParams>(instance, shape, forward, memory, stream);
+    case WgmmaParamsKind::kScaledOutput:
+      return LaunchWith<WgmmaScaledOutputParams>(instance, shape, forward, memory, stream);
     case WgmmaParamsKind::kVarlen:  // its plan lies in the caller's memory
       return memory == nullptr ? cudaErrorInvalidValue
                                : LaunchWgmmaVarlen(instance, forward, *memory, stream);

@@ -51,6 +51,18 @@ struct WgmmaScaledParams : WgmmaFp8Params {
   ScaleStrides scale_strides;
 };
 
+// Where O is 8-bit too: one scale of it.
+struct WgmmaFp8OutputParams : WgmmaFp8Params {
+  const float* o_scale = nullptr;
+};
+
+// The same where O's rows lie as the caller has them.
+struct WgmmaScaledOutputParams : WgmmaScaledParams {
+  const float* o_scale = nullptr;
+  TensorStrides o_strides;
+  int heads_of_batch = 1;
+};
+
 // Where K and V come without TMA: the tensors themselves.
 struct WgmmaCopyParams : WgmmaParams {
   const void* k_rows =
@@ -78,9 +90,22 @@ struct WgmmaDecodeParams : WgmmaParams {
 };
 
 // Which of these a kernel takes.
-enum class WgmmaParamsKind { kPlain, kStore, kKeep, kVarlen, kFp8, kScaled, kCopy, kDecode };
+enum class WgmmaParamsKind {
+  kPlain,
+  kStore,
+  kKeep,
+  kVarlen,
+  kFp8,
+  kFp8Output,
+  kScaled,
+  kScaledOutput,
+  kCopy,
+  kDecode
+};
 constexpr WgmmaParamsKind ParamsKindOf(const WgmmaShape& shape) {
-  return shape.scale_strides                  ? WgmmaParamsKind::kScaled
+  return StridedOutput(shape)                 ? WgmmaParamsKind::kScaledOutput
+         : shape.scale_strides                ? WgmmaParamsKind::kScaled
+         : shape.fp8_output                   ? WgmmaParamsKind::kFp8Output
          : shape.fp8                          ? WgmmaParamsKind::kFp8
          : shape.varlen                       ? WgmmaParamsKind::kVarlen
          : shape.keep_k                       ? WgmmaParamsKind::kKeep
@@ -99,7 +124,9 @@ template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kStore> { using Type = Wgm
 template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kKeep> { using Type = WgmmaKeepParams; };
 template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kVarlen> { using Type = WgmmaVarlenParams; };
 template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kFp8> { using Type = WgmmaFp8Params; };
+template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kFp8Output> { using Type = WgmmaFp8OutputParams; };
 template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kScaled> { using Type = WgmmaScaledParams; };
+template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kScaledOutput> { using Type = WgmmaScaledOutputParams; };
 template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kCopy> { using Type = WgmmaCopyParams; };
 template <> struct WgmmaParamsOfKind<WgmmaParamsKind::kDecode> { using Type = WgmmaDecodeParams; };
 // clang-format on

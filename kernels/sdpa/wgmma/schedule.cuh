@@ -102,6 +102,10 @@ struct WgmmaWork : WgmmaSequence<kShape> {
   __device__ int64_t OutputOf(const Params& p, int row) const {
     if constexpr (kShape.varlen) {
       return (int64_t{this->first_o} + row) * p.o_row_stride + head * p.o_head_stride;
+    } else if constexpr (StridedOutput(kShape)) {
+      const int batch = head / p.heads_of_batch;
+      return batch * p.o_strides.batch + (head - batch * p.heads_of_batch) * p.o_strides.head +
+             row * p.o_strides.row;
     } else {
       return IndexOf(p, row) * kShape.head_dim;
     }

@@ -40,6 +40,7 @@ struct WgmmaShape {
   bool fp8 = false;            // Q, K, V and P in E4M3; the producers transpose V
   bool two_level = false;      // with fp8: P V of each tile apart, added to O in fp32
   bool block_scale = false;    // with two_level: a scale of K and of V for each tile of keys
+  bool fp8_output = false;     // with fp8: O in E4M3 too, in units of the launch's o_scale
   bool scale_strides = false;  // with fp8: the launch says how far scales lie apart
   int consumers = 1;           // warpgroups that compute, 64 query rows each
   int tile_n = 128;            // keys per K/V tile
@@ -81,6 +82,9 @@ inline constexpr int kTransposingWarps = 3;
 
 // Of Q, K and V.
 constexpr int ElementBytes(const WgmmaShape& s) { return s.fp8 ? 1 : 2; }
+constexpr int OutputBytes(const WgmmaShape& s) { return s.fp8_output ? 1 : 2; }
+// Whether the launch says where rows of 8-bit O lie.
+constexpr bool StridedOutput(const WgmmaShape& s) { return s.fp8_output && s.scale_strides; }
 // A swizzled row of Q, K and V as TMA brings them: 8-bit rows of head_dim 64 are no longer.
 constexpr int RowBytes(const WgmmaShape& s) {
   return s.head_dim * ElementBytes(s) < kSwizzleBytes ? s.head_dim * ElementBytes(s)
@@ -262,6 +266,7 @@ constexpr WgmmaShape WgmmaShapeOf(const Config& c) {
   s.fp8 = c.wgmma_fp8 != 0;
   s.two_level = c.wgmma_fp8_two_level != 0;
   s.block_scale = c.wgmma_fp8_block_scale != 0;
+  s.fp8_output = c.wgmma_fp8_output != 0;
   s.scale_strides = c.scale_strides;
   const WgmmaTile tile = WgmmaTileFor(c);
   s.consumers = tile.consumers;

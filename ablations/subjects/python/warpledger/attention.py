@@ -4,7 +4,7 @@ capability 9.0.
 
     out = warpledger.sdpa(q, k, v, causal=True)
     out = warpledger.sdpa_varlen(q, k, v, cu_seqlens, cu_seqlens, longest, longest, causal=True)
-    out = warpledger.sdpa(q, k, v, q_scale=a, k_scale=b, v_scale=c)  # E4M3
+    out = warpledger.sdpa(q, k, v, q_scale=a, k_scale=b, v_scale=c)  # E4M3; with out_scale=d out is, too
 
 The C header, warpledger_sdpa.h, says what is computed, and which strides it takes. Nothing here needs
 PyTorch; outputs are made by the library that q is of.
@@ -19,8 +19,8 @@ import threading
 from typing import NamedTuple
 
 from . import program
-from .dtypes import (BF16, DTYPES, E4M3, FP16, INT32, SCALES, TYPESTRS, as_e4m3, check_scales, dtype_of_torch,
-                     out_dtype, scopes_of, without_gaps)
+from .dtypes import (BF16, DTYPES, E4M3, FP16, INT32, SCALES, TYPESTRS, as_e4m3, check_out_scale, dtype_of_torch,
+                     out_dtype, scales_of, scopes_of, without_gaps)
 from .workspaces import AS_IT_IS, workspaces
 
 HEAD_DIMS = (64, 128, 256)
@@ -41,7 +41,8 @@ class Problem(ctypes.Structure):
                                                       "head_dim", "causal")),
                 ("softmax_scale", ctypes.c_float), *((name, Strides) for name in "qkvo"),
                 ("total_q", ctypes.c_int64), ("total_kv", ctypes.c_int64),
-                ("q_scale_scope", ctypes.c_int32), ("kv_scale_scope", ctypes.c_int32)]
+                ("q_scale_scope", ctypes.c_int32), ("kv_scale_scope", ctypes.c_int32), ("o_dtype", ctypes.c_int32),
+                ("reserved", ctypes.c_int32)]
 
 
 class Choice(ctypes.Structure):
@@ -98,7 +99,9 @@ def library_path():
 def library():
     shared = ctypes.CDLL(library_path())
     shared.warpledger_sdpa_last_error.restype = ctypes.c_char_p
-    for name, pointers in ("forward", 6), ("forward_varlen", 8), ("forward_e4m3", 9):
+    for name, pointers in ("forward", 6), ("forward_varlen", 8), ("forward_e4m3", 9), ("forward_e4m3_output", 10):
+        if not hasattr(shared, f"warpledger_sdpa_{name}"):  # an earlier library
+            continue
         getattr(shared, f"warpledger_sdpa_{name}").argtypes = [
             ctypes.POINTER(Problem), *[ctypes.c_void_p] * pointers, ctypes.c_size_t, ctypes.c_void_p]
     return shared
@@ -112,16 +115,20 @@ def _check(status):
 
 
 @functools.lru_cache(maxsize=4096)
-def plan(dtype, shape, kv_heads, kv_rows, causal, scale, strides, device, totals=(0, 0), scopes=(0, 0)):
+def plan(dtype, shape, kv_heads, kv_rows, causal, scale, strides, device, totals=(0, 0), scopes=(0, 0),
+         o_dtype=0):
     """On the current device, whose number is in the cache's key.
 
     shape: (batch, heads, rows, head_dim) of q;  strides: of q, k, v and out, (batch, head, row) each
     totals: rows of packed q, and of k and v; then shape and kv_rows have the largest lengths
     scopes: what shares a scale, of q, and of k and v
+    o_dtype: E4M3 where out is, else 0
     """
     batch, heads, rows, head_dim = shape
-    given = Problem(ctypes.sizeof(Problem), dtype, batch, heads, kv_heads, rows, kv_rows, head_dim, int(causal),
-                    scale or 0.0, *(Strides(*each) for each in strides), *totals, *scopes)
+    # An earlier library takes no structure that is longer than its own.
+    size = ctypes.sizeof(Problem) if o_dtype else Problem.o_dtype.offset
+    given = Problem(size, dtype, batch, heads, kv_heads, rows, kv_rows, head_dim, int(causal),
+                    scale or 0.0, *(Strides(*each) for each in strides), *totals, *scopes, o_dtype)
     choice = Choice(ctypes.sizeof(Choice))
     with workspaces().beside_captures():  # it may load a kernel
         _check(library().warpledger_sdpa_describe(ctypes.byref(given), ctypes.byref(choice)))
@@ -242,9 +249,10 @@ def has_rows_outside(shape, strides):
     return shape[1] > 1 and shape[2] > 1 and strides[2] > strides[1]
 
 
-def keeps_rows_outside(shape, strides, kv_rows, causal):
+def keeps_rows_outside(shape, strides, kv_rows, causal, in_e4m3=False):
     """Whether the output is laid out so: as q is, where a kernel stores it so."""
-    return has_rows_outside(shape, strides) and shape[3] != 256 and not (causal and shape[2] > kv_rows)
+    stores = in_e4m3 or (shape[3] != 256 and not (causal and shape[2] > kv_rows))
+    return stores and has_rows_outside(shape, strides)
 
 
 def is_scale(scale):
@@ -292,10 +300,11 @@ def check_inputs(q, k, v, scaled=False):
                              f"{it.strides[3]}")
 
 
-def check_out(o, q):
-    """The same of what is written."""
-    if o.shape != q.shape or o.dtype != out_dtype(q.dtype) or o.device != q.device or o.strides[3] != 1:
-        its = "float16" if q.dtype == E4M3 else "of its dtype"
+def check_out(o, q, has_scale=False):
+    """The same of what is written, and perhaps has a scale."""
+    if (o.shape != q.shape or o.dtype != out_dtype(q.dtype, has_scale) or o.device != q.device or
+            o.strides[3] != 1):
+        its = "float16" if q.dtype == E4M3 and not has_scale else "of its dtype"
         raise ValueError(f"out must be as q: {q.shape} (batch, heads, seq, head_dim), {its}, on its GPU, "
                          "with the elements of a row side by side")
 
@@ -327,7 +336,7 @@ def _strides_of(**tensors):
 def plan_of(q, k, v, o, causal, scale, scopes=(0, 0)):
     """Of tensors by heads; on the current device."""
     return plan(q.dtype, q.shape, k.shape[1], k.shape[2], causal, scale, _strides_of(q=q, k=k, v=v, out=o), q.device,
-                scopes=scopes)
+                scopes=scopes, o_dtype=E4M3 if o.dtype == E4M3 else 0)
 
 
 # One call may be several launches that hand results on in the workspace: a plan and the kernel, or parts and their
@@ -336,20 +345,20 @@ def plan_of(q, k, v, o, causal, scale, scopes=(0, 0)):
 _enqueuing = threading.Lock()
 
 
-def launch(made, q, k, v, o, lse, workspace, stream, scales=None):
-    """All but `made` are addresses. scales: those of q, k and v, in E4M3"""
+def launch(made, q, k, v, o, lse, workspace, stream, scales=()):
+    """All but `made` are addresses. scales: those of q, k and v, in E4M3, and of out, if it is, too"""
     its = library()
     with _enqueuing:
-        if scales is None:
+        if not scales:
             status = its.warpledger_sdpa_forward(made.given, q, k, v, o, lse, workspace, made.workspace_bytes, stream)
         else:
-            status = its.warpledger_sdpa_forward_e4m3(made.given, q, k, v, *scales, o, lse, workspace,
-                                                      made.workspace_bytes, stream)
+            forward = its.warpledger_sdpa_forward_e4m3 if len(scales) == 3 else its.warpledger_sdpa_forward_e4m3_output
+            status = forward(made.given, q, k, v, *scales, o, lse, workspace, made.workspace_bytes, stream)
     _check(status)
 
 
 def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layout="bhsd", dtype=None, q_scale=None,
-         k_scale=None, v_scale=None):
+         k_scale=None, v_scale=None, out_scale=None):
     """softmax(scale q k^T + mask) v, on the current stream of q's library.
 
     q: (batch, heads, seq, head_dim), float16 or bfloat16, head_dim 64, 128 or 256; layout="bshd" for
@@ -362,7 +371,9 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
     dtype: "e4m3" where q, k and v are bytes of E4M3 (uint8); float8_e4m3fn says it itself
     q_scale, k_scale, v_scale: with E4M3: what its numbers are multiplied by, float32 on the GPU. One element
         for all values, or (batch, heads), in each layout; k_scale and v_scale also
-        (batch, heads, ceil(seq / 128)), for blocks of keys. out is float16 then.
+        (batch, heads, ceil(seq / 128)), for blocks of keys. out is float16 then, unless there is an out_scale
+    out_scale: one float32 on the GPU, with E4M3: out is E4M3 too (q's dtype), and the result is out times it.
+        Values beyond 448 times it in magnitude become that. Not for blocks of keys.
     Returns out, or (out, lse) with lse (batch, heads, seq) float32, log(sum(exp(scale q k))).
 
     ValueError: an argument makes no sense. NotImplementedError: it does, but no kernel does it on this GPU.
@@ -373,7 +384,8 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
     check_scale(scale)
     if dtype not in (None, "e4m3"):
         raise ValueError(f"dtype is {dtype!r}; it must be 'e4m3' or None")
-    scales = (q_scale, k_scale, v_scale) if check_scales(q_scale, k_scale, v_scale) else ()
+    scales = scales_of(q_scale, k_scale, v_scale, out_scale)
+    in_e4m3 = out_scale is not None
     torch = sys.modules.get("torch")
     if torch is not None and all(isinstance(each, torch.Tensor) and each.is_cuda for each in (q, k, v, *scales)) and (
             out is None or isinstance(out, torch.Tensor)):
@@ -384,24 +396,26 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
     q_, k_, v_ = (as_e4m3(_by_heads(tensor_of(array, name, stream, of_torch), name, layout), dtype)
                   for name, array in (("q", q), ("k", k), ("v", v)))
     check_inputs(q_, k_, v_, bool(scales))
-    scales_ = [tensor_of(array, name, stream, of_torch) for name, array in zip(SCALES, scales)]
+    scales_ = [tensor_of(array, name, stream, of_torch) for name, array in zip((*SCALES, "out_scale"), scales)]
     scopes = scopes_of(q_, k_, scales_) if scales else (0, 0)
+    if in_e4m3:
+        check_out_scale(scales_[3], q_)
     batch, heads, rows, head_dim = q_.shape
-    kind = "float16" if scales else None
-    if out is None and keeps_rows_outside(q_.shape, q_.strides, k_.shape[2], causal):
+    kind = "float16" if scales and not in_e4m3 else None
+    if out is None and keeps_rows_outside(q_.shape, q_.strides, k_.shape[2], causal, in_e4m3):
         out = framework.empty((batch, rows, heads, head_dim), q, kind)
         out = out if layout == "bshd" else out.swapaxes(1, 2)
     elif out is None:
         out = framework.empty(q_.shape, q, kind)
         out = out.swapaxes(1, 2) if layout == "bshd" else out
-    o_ = _by_heads(tensor_of(out, "out", stream, of_torch), "out", layout)
-    check_out(o_, q_)
+    o_ = as_e4m3(_by_heads(tensor_of(out, "out", stream, of_torch), "out", layout), dtype)
+    check_out(o_, q_, in_e4m3)
     lse = framework.empty_lse(q_.shape[:3], q) if return_lse else None
     with workspaces().device(q_.device):
         made = plan_of(q_, k_, v_, o_, bool(causal), scale, scopes)
         workspace, _kept = _workspace(framework, made, q, q_.device, stream)
         launch(made, q_.pointer, k_.pointer, v_.pointer, o_.pointer, _address(lse) if return_lse else None, workspace,
-               stream, [each.pointer for each in scales_] if scales else None)
+               stream, [each.pointer for each in scales_])
     return (out, lse) if return_lse else out
 
 
@@ -430,18 +444,21 @@ def _sdpa_of_torch(torch, q, k, v, causal, scale, return_lse, out, layout, dtype
                           for name, array in (("q", q), ("k", k), ("v", v)))
             check_inputs(q_, k_, v_, bool(scales))
             scopes = scopes_of(q_, k_, [tensor_of(*each, 0) for each in zip(scales, SCALES)]) if scales else (0, 0)
+            in_e4m3 = len(scales) == 4
+            if in_e4m3:
+                check_out_scale(tensor_of(scales[3], "out_scale", 0), q_)
             batch, heads, rows, head_dim = q_.shape
-            by_rows = keeps_rows_outside(q_.shape, q_.strides, k_.shape[2], causal)
+            by_rows = keeps_rows_outside(q_.shape, q_.strides, k_.shape[2], causal, in_e4m3)
             strides = ((rows * heads * head_dim, head_dim, heads * head_dim, 1) if by_rows else
                        without_gaps(q_.shape))
-            o_ = (q_._replace(strides=strides, dtype=out_dtype(q_.dtype)) if out is None else
-                  _by_heads(tensor_of(out, "out", 0), "out", layout))
-            check_out(o_, q_)
+            o_ = (q_._replace(strides=strides, dtype=out_dtype(q_.dtype, in_e4m3)) if out is None else
+                  as_e4m3(_by_heads(tensor_of(out, "out", 0), "out", layout), dtype))
+            check_out(o_, q_, in_e4m3)
             known = keep(_known, key, (plan_of(q_, k_, v_, o_, causal, scale, scopes), by_heads(o_.shape, layout),
                                        by_heads(o_.strides, layout), q_.shape[:3]))
         made, shape, strides, lse_shape = known
         if out is None:
-            out = q.new_empty_strided(shape, strides, dtype=torch.float16 if scales else q.dtype)
+            out = q.new_empty_strided(shape, strides, dtype=torch.float16 if len(scales) == 3 else q.dtype)
         lse = q.new_empty(lse_shape, dtype=torch.float32) if return_lse else None
         stream = stream_of_torch(torch, device)
         if torch.cuda.is_current_stream_capturing():
@@ -450,7 +467,7 @@ def _sdpa_of_torch(torch, q, k, v, causal, scale, return_lse, out, layout, dtype
         else:
             workspace = workspaces().of(device, stream, made.workspace_bytes)
         launch(made, q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr(), lse.data_ptr() if return_lse else None,
-               workspace, stream, [each.data_ptr() for each in scales] if scales else None)
+               workspace, stream, [each.data_ptr() for each in scales])
     return (out, lse) if return_lse else out
 
 

@@ -31,14 +31,20 @@ def dtype_of_torch(torch, dtype):
     return known.get(dtype, -1)
 
 
-def out_dtype(dtype):
-    """Of out, by q's."""
-    return FP16 if dtype == E4M3 else dtype
+def out_dtype(dtype, has_scale=False):
+    """Of out, by q's, and whether out has a scale."""
+    return FP16 if dtype == E4M3 and not has_scale else dtype
 
 
 def as_e4m3(tensor, dtype):
     """The tensor, whose bytes are E4M3 where the caller's `dtype` says so."""
     return tensor._replace(dtype=E4M3) if dtype == "e4m3" and tensor.dtype == UINT8 else tensor
+
+
+def check_out_scale(scale, q):
+    """ValueError unless it is one float32 on q's GPU."""
+    if scale.dtype != FP32 or scale.device != q.device or math.prod(scale.shape) != 1:
+        raise ValueError("out_scale must be one float32, on q's GPU")
 
 
 def scopes_of(q, k, scales):
@@ -63,9 +69,14 @@ def scopes_of(q, k, scales):
     return tuple(scopes[:2])
 
 
-def check_scales(q_scale, k_scale, v_scale):
-    """Whether there are scales: ValueError unless all are there or none."""
-    given = [each is not None for each in (q_scale, k_scale, v_scale)]
+def scales_of(q_scale, k_scale, v_scale, out_scale=None):
+    """Those that there are; ValueError where some are there without the others."""
+    inputs = q_scale, k_scale, v_scale
+    given = [each is not None for each in inputs]
     if any(given) and not all(given):
         raise ValueError("q_scale, k_scale and v_scale go together")
-    return all(given)
+    if not any(given):
+        if out_scale is not None:
+            raise ValueError("out_scale goes with q_scale, k_scale and v_scale")
+        return ()
+    return inputs if out_scale is None else (*inputs, out_scale)

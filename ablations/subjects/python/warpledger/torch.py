@@ -20,7 +20,7 @@ from torch.autograd import forward_ad
 
 from . import attention
 from .attention import HEAD_DIMS, Tensor
-from .dtypes import SCALES, dtype_of_torch, out_dtype, scopes_of
+from .dtypes import SCALES, check_out_scale, dtype_of_torch, out_dtype, scales_of, scopes_of
 
 _DTYPES = (torch.float16, torch.bfloat16)  # PyTorch's own function is replaced for
 SMS = 132  # of an H100 or H200
@@ -40,15 +40,15 @@ _takes = ("(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens
 _library.define(f"sdpa_varlen{_takes} -> Tensor", tags=_tags)
 _library.define(f"sdpa_varlen_lse{_takes} -> (Tensor, Tensor)", tags=_tags)
 _takes = ("(Tensor q, Tensor k, Tensor v, Tensor q_scale, Tensor k_scale, Tensor v_scale, bool causal=False, "
-          "float? scale=None)")
+          "float? scale=None, Tensor? out_scale=None)")
 _library.define(f"sdpa_e4m3{_takes} -> Tensor", tags=_tags)
 _library.define(f"sdpa_e4m3_lse{_takes} -> (Tensor, Tensor)", tags=_tags)
 
 
-def _output(q, strides, k, causal):
+def _output(q, strides, k, causal, in_e4m3=False):
     """(shape, strides) of out. `strides` are those of the caller's q, as a fake q has them."""
     batch, heads, rows, head_dim = q.shape
-    if attention.keeps_rows_outside(q.shape, strides, k.shape[2], causal):
+    if attention.keeps_rows_outside(q.shape, strides, k.shape[2], causal, in_e4m3):
         return (batch, heads, rows, head_dim), (rows * heads * head_dim, head_dim, heads * head_dim, 1)
     return (batch, heads, rows, head_dim), (heads * rows * head_dim, rows * head_dim, head_dim, 1)
 
@@ -65,14 +65,15 @@ def _sdpa_lse_fake(q, k, v, causal=False, scale=None):
 
 
 @torch.library.register_fake("warpledger::sdpa_e4m3", lib=_library)
-def _sdpa_e4m3_fake(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None):
+def _sdpa_e4m3_fake(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None, out_scale=None):
     torch._check(q.dim() == 4 and k.dim() == 4 and v.dim() == 4, lambda: "q, k and v must have 4 dimensions")
-    return q.new_empty_strided(*_output(q, q.stride(), k, causal), dtype=torch.float16)
+    return q.new_empty_strided(*_output(q, q.stride(), k, causal, out_scale is not None),
+                               dtype=torch.float16 if out_scale is None else q.dtype)
 
 
 @torch.library.register_fake("warpledger::sdpa_e4m3_lse", lib=_library)
-def _sdpa_e4m3_lse_fake(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None):
-    return (_sdpa_e4m3_fake(q, k, v, q_scale, k_scale, v_scale, causal, scale),
+def _sdpa_e4m3_lse_fake(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None, out_scale=None):
+    return (_sdpa_e4m3_fake(q, k, v, q_scale, k_scale, v_scale, causal, scale, out_scale),
             q.new_empty(q.shape[:3], dtype=torch.float32))
 
 
@@ -110,11 +111,14 @@ def _prepare(q, callers, k, v, causal, scale, scales):
     for name, each in ("q", q), ("k", k), ("v", v):
         if each.dim() != 4:
             raise ValueError(f"{name} has {each.dim()} dimensions, not 4 (bhsd)")
-    out = _output(q, callers, k, causal)
+    in_e4m3 = len(scales) == 4
+    out = _output(q, callers, k, causal, in_e4m3)
     q_, k_, v_ = (_tensor(each) for each in (q, k, v))
     attention.check_inputs(q_, k_, v_, bool(scales))
     scopes = scopes_of(q_, k_, [_tensor(each) for each in scales]) if scales else (0, 0)
-    o_ = q_._replace(shape=out[0], strides=out[1], dtype=out_dtype(q_.dtype))
+    if in_e4m3:
+        check_out_scale(_tensor(scales[3]), q_)
+    o_ = q_._replace(shape=out[0], strides=out[1], dtype=out_dtype(q_.dtype, in_e4m3))
     plan = attention.plan_of(q_, k_, v_, o_, causal, scale, scopes)
     if plan.launches > 1:
         copied = attention.plan_of(q_._replace(strides=attention.without_gaps(q_.shape)), k_, v_, o_, causal, scale,
@@ -126,7 +130,7 @@ def _prepare(q, callers, k, v, causal, scale, scales):
 
 
 def _run(q, k, v, causal, scale, lse, scales=()):
-    """lse: a tensor or None;  scales: of q, k and v in E4M3"""
+    """lse: a tensor or None;  scales: of q, k and v in E4M3, and of out if it is, too"""
     strides = callers = q.stride()
     # A view that begins between two 16 bytes is copied, into memory without gaps.
     if (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16:
@@ -140,7 +144,7 @@ def _run(q, k, v, causal, scale, lse, scales=()):
                *((each.shape, each.stride(), each.dtype, each.device.index) for each in scales))
         call = _calls.get(key) or attention.keep(_calls, key, _prepare(q, callers, k, v, causal, scale, scales))
         plan = call.plan
-        out = q.new_empty_strided(*call.out, dtype=torch.float16 if scales else q.dtype)
+        out = q.new_empty_strided(*call.out, dtype=torch.float16 if len(scales) == 3 else q.dtype)
         if call.copies_q:
             q = q.contiguous()
         stream = attention.stream_of_torch(torch, device)
@@ -151,7 +155,7 @@ def _run(q, k, v, causal, scale, lse, scales=()):
             at = attention.workspaces().of(device, stream, plan.workspace_bytes)
         attention.launch(plan, q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr(),
                          None if lse is None else lse.data_ptr(), at, stream,
-                         [each.data_ptr() for each in scales] if scales else None)
+                         [each.data_ptr() for each in scales])
     return out
 
 
@@ -164,13 +168,13 @@ def _sdpa_lse_cuda(q, k, v, causal=False, scale=None):
     return _run(q, k, v, causal, scale, lse), lse
 
 
-def _sdpa_e4m3_cuda(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None):
-    return _run(q, k, v, causal, scale, None, (q_scale, k_scale, v_scale))
+def _sdpa_e4m3_cuda(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None, out_scale=None):
+    return _run(q, k, v, causal, scale, None, scales_of(q_scale, k_scale, v_scale, out_scale))
 
 
-def _sdpa_e4m3_lse_cuda(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None):
+def _sdpa_e4m3_lse_cuda(q, k, v, q_scale, k_scale, v_scale, causal=False, scale=None, out_scale=None):
     lse = q.new_empty(q.shape[:3], dtype=torch.float32)
-    return _run(q, k, v, causal, scale, lse, (q_scale, k_scale, v_scale)), lse
+    return _run(q, k, v, causal, scale, lse, scales_of(q_scale, k_scale, v_scale, out_scale)), lse
 
 
 def _sdpa_varlen_cuda(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False, scale=None):
@@ -198,7 +202,8 @@ def _refuse_gradients(operator, kernel):
     takes_scales = operator._schema.arguments[3].name == SCALES[0]
 
     def autograd(keys, q, k, v, *rest):
-        attention.refuse_gradients(torch, q, k, v, *(rest[:3] if takes_scales else ()))
+        scales = [each for each in rest if isinstance(each, torch.Tensor)] if takes_scales else ()
+        attention.refuse_gradients(torch, q, k, v, *scales)
         bits = keys.raw_repr()
         last = is_last.get(bits)
         if last is None:
@@ -219,13 +224,14 @@ for _name, _kernel in {"sdpa": _sdpa_cuda, "sdpa_lse": _sdpa_lse_cuda, "sdpa_var
                   with_keyset=True)
 
 
-def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, q_scale=None, k_scale=None, v_scale=None):
+def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, q_scale=None, k_scale=None, v_scale=None,
+         out_scale=None):
     """As warpledger.sdpa of (batch, heads, seq, head_dim), as an operator."""
     if isinstance(scale, torch.Tensor):
         scale = attention.scale_of(scale)  # the operator would leave out its gradient
-    if attention.check_scales(q_scale, k_scale, v_scale):
+    if scales_of(q_scale, k_scale, v_scale, out_scale):
         operator = torch.ops.warpledger.sdpa_e4m3_lse if return_lse else torch.ops.warpledger.sdpa_e4m3
-        return operator.default(q, k, v, q_scale, k_scale, v_scale, causal, scale)
+        return operator.default(q, k, v, q_scale, k_scale, v_scale, causal, scale, out_scale)
     if return_lse:
         return torch.ops.warpledger.sdpa_lse.default(q, k, v, causal, scale)
     return torch.ops.warpledger.sdpa.default(q, k, v, causal, scale)

@@ -15,6 +15,7 @@
 //   fastest_d64, fastest_d128, fastest_d256, fastest_d128_bf16,
 //   fastest_fp8_d64, fastest_fp8_d128, fastest_fp8_d256,
 //   forms_fp8_d64, forms_fp8_d128, forms_fp8_d256,
+//   output_fp8_d64, output_fp8_d128, output_fp8_d256,
 //   without_d64, without_d128, without_d256  designs_fastest.h
 //   stage2_plus, wmma_d128  designs_wmma.h
 //

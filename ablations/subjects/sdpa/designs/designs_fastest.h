@@ -83,7 +83,7 @@ inline Design FormsFp8Design(int head_dim) {
                    .head_dims = {head_dim}};
   for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
     if (!sdpa::TakesE4m3(kernel) || kernel.config.wgmma_fp8_block_scale) continue;
-    if (kernel.head_dim != head_dim) continue;
+    if (kernel.head_dim != head_dim || sdpa::WritesE4m3(kernel)) continue;
     sdpa::LibraryKernel without = kernel;
     without.config.wgmma_own_tiles = 0;
     AddForm(name + ":", without, &design);
@@ -97,6 +97,24 @@ inline Design FormsFp8Design(int head_dim) {
   }
   const DesignArm base = design.arms.front();
   design.arms.push_back({name + ":aa", base.config, "aa", "", base.name});
+  return design;
+}
+
+// The library's kernel that writes O in E4M3, and the same with O in fp16.
+inline Design OutputFp8Design(int head_dim) {
+  const std::string name = "output_fp8_d" + std::to_string(head_dim);
+  const std::string base = name + ":fp16_output";
+  Design design = {.name = name,
+                   .label = "O in FP8 for head_dim " + std::to_string(head_dim),
+                   .head_dims = {head_dim}};
+  for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
+    if (kernel.head_dim != head_dim || !sdpa::WritesE4m3(kernel)) continue;
+    sdpa::Config without = kernel.config;
+    without.wgmma_fp8_output = 0;
+    design.arms.push_back({base, without});
+  }
+  AddStep(base + "+wgmma_fp8_output", {&sdpa::Config::wgmma_fp8_output, 1}, base, &design);
+  design.arms.push_back({name + ":aa", design.arms.front().config, "aa", "", base});
   return design;
 }
 
@@ -130,6 +148,7 @@ inline std::vector<Design> FastestDesigns() {
   for (const int head_dim : {64, 128, 256}) {
     designs.push_back(FastestFp8Design(head_dim));
     designs.push_back(FormsFp8Design(head_dim));
+    designs.push_back(OutputFp8Design(head_dim));
   }
   return designs;
 }

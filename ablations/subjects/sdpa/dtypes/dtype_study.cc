@@ -98,7 +98,8 @@ Outputs RunScheme(const StudyScheme& scheme, Problem problem, const Inputs& fp16
     }
     reference = sdpa::ComputeReference(problem, inputs);
   } else if (scheme.quantised) {
-    reference = sdpa::ComputeReference(problem, sdpa::WithQuantisedKv(problem, fp16, scheme.kv));
+    reference = sdpa::ComputeReference(problem,
+                                       sdpa::WithQuantisedKv(problem, fp16, {.scheme = scheme.kv}));
   } else {
     reference = sdpa::ComputeReference(problem, fp16);
   }

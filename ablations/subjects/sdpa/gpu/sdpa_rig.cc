@@ -228,6 +228,11 @@ class SdpaRig final : public Rig {
     if (first && first->wgmma_fp8) {
       layouts.scales.emplace();
       layouts.scales->per_block = first->wgmma_fp8_block_scale != 0;
+      // As the peer writes it, if the design has a kernel that does.
+      layouts.e4m3_output = absl::c_any_of(design.arms, [](const PlannedArm& arm) {
+        const std::optional<sdpa::Config> config = sdpa::ConfigFromName(arm.config);
+        return config && config->wgmma_fp8_output;
+      });
     }
     const sdpa::Choice choice = sdpa::ChooseKernel(*problem, layouts, gpu);
     return choice.kernel == nullptr ? "" : sdpa::ConfigName(choice.kernel->config);

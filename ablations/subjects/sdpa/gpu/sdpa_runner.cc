@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_status.h"
 #include "kernels/common/status_macros.h"
+#include "kernels/sdpa/dtype/fp8.h"
 #include "kernels/sdpa/launch/cublaslt.h"
 #include "kernels/sdpa/mma/projection/projection_kernels.h"
 #include "kernels/sdpa/problem/kv_quantise.h"
@@ -48,6 +49,14 @@ absl::StatusOr<DeviceBuffer> Upload(std::initializer_list<const std::vector<T>*>
     at += RoundUp(size) + kGuardBytes;
   }
   return buffer;
+}
+
+// What kernels read is the same whatever O is: an arm that writes codes has no inputs of its own,
+// which L2 would have at other times.
+sdpa::KvStorage InputStorageOf(const sdpa::Config& config) {
+  sdpa::KvStorage storage = sdpa::KvStorageOf(config);
+  storage.output = false;
+  return storage;
 }
 
 const std::byte* FirstTensor(const DeviceBuffer& guarded) {
@@ -101,10 +110,14 @@ size_t SdpaRunner::OutputBytes() const {
   return LseOffset() + RoundUp(sdpa::QueryRows(problem_) * sizeof(float)) + kGuardBytes;
 }
 
-std::array<std::pair<size_t, size_t>, 3> SdpaRunner::Bands() const {
-  const size_t out_end = OutOffset() + sdpa::QueryElements(problem_) * sizeof(sdpa::Bits16);
+size_t SdpaRunner::OutEnd(const sdpa::Config& config) const {
+  const size_t bytes = sdpa::KvStorageOf(config).output ? sizeof(uint8_t) : sizeof(sdpa::Bits16);
+  return OutOffset() + sdpa::QueryElements(problem_) * bytes;
+}
+
+std::array<std::pair<size_t, size_t>, 3> SdpaRunner::Bands(const sdpa::Config& config) const {
   const size_t lse_end = LseOffset() + sdpa::QueryRows(problem_) * sizeof(float);
-  return {{{0, OutOffset()}, {out_end, LseOffset()}, {lse_end, OutputBytes()}}};
+  return {{{0, OutOffset()}, {OutEnd(config), LseOffset()}, {lse_end, OutputBytes()}}};
 }
 
 absl::StatusOr<SdpaRunner> SdpaRunner::Create(const sdpa::Problem& problem,
@@ -138,7 +151,7 @@ absl::StatusOr<SdpaRunner> SdpaRunner::Create(const sdpa::Problem& problem,
 }
 
 absl::Status SdpaRunner::AddStorage(const sdpa::Config& config) {
-  const sdpa::KvStorage storage = sdpa::KvStorageOf(config);
+  const sdpa::KvStorage storage = InputStorageOf(config);
   if (!storage.quantised) return absl::OkStatus();
   for (DeviceSet& set : sets_) {
     const auto known = [&](const auto& entry) { return entry.first == storage; };
@@ -172,10 +185,21 @@ absl::Status SdpaRunner::AddStorage(const sdpa::Config& config) {
           sdpa::QuantiseQueries(problem_, values, storage.scheme.format);
       ASSIGN_OR_RETURN(made.q, Upload<uint8_t>({&q.codes}));
       ASSIGN_OR_RETURN(made.q_scales, Upload<float>({&q.scales}));
+      made.out_scale = sdpa::OutputScale(v);
+      const std::vector<float> one = {made.out_scale};
+      ASSIGN_OR_RETURN(made.o_scale, Upload<float>({&one}));
     }
     set.quantised.emplace_back(storage, std::move(made));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<const SdpaRunner::QuantisedKv*> SdpaRunner::StorageOf(
+    const DeviceSet& set, const sdpa::Config& config) const {
+  for (const auto& [storage, kv] : set.quantised) {
+    if (storage == InputStorageOf(config)) return &kv;
+  }
+  return absl::FailedPreconditionError("K and V were not quantised; AddStorage does that");
 }
 
 const std::byte* SdpaRunner::Keys(const DeviceSet& set) const { return FirstTensor(set.kv); }
@@ -248,7 +272,7 @@ absl::Status SdpaRunner::LaunchInFront(const DeviceSet& set, const sdpa::Config&
 absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream,
                                 const sdpa::Config* arm) const {
   const DeviceSet& device = sets_[set];
-  sdpa::ForwardParams params = sdpa::MakeParams(instance.config, problem_);
+  sdpa::LaunchParams params = sdpa::MakeParams(instance.config, problem_);
   const std::byte* kv_end = nullptr;
   if (problem_.embed_dim > 0) {
     RETURN_IF_ERROR(LaunchInFront(device, instance.config, arm, stream, &params.projection));
@@ -259,12 +283,8 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, c
     kv_end = Values(device) + sdpa::KeyElements(problem_) * sizeof(sdpa::Bits16);
   }
   if (const sdpa::KvStorage storage = sdpa::KvStorageOf(instance.config); storage.quantised) {
-    const auto found = std::find_if(device.quantised.begin(), device.quantised.end(),
-                                    [&](const auto& entry) { return entry.first == storage; });
-    if (found == device.quantised.end()) {
-      return absl::FailedPreconditionError("K and V were not quantised; AddStorage does that");
-    }
-    const QuantisedKv& kv = found->second;
+    ASSIGN_OR_RETURN(const QuantisedKv* found, StorageOf(device, instance.config));
+    const QuantisedKv& kv = *found;
     const int64_t elements = sdpa::KeyElements(problem_);
     const std::byte* values = TensorBehind(kv.kv, {elements}, sizeof(uint8_t));
     params.k = FirstTensor(kv.kv);
@@ -277,6 +297,9 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, c
       params.q = FirstTensor(kv.q);
       params.q_scales = reinterpret_cast<const float*>(FirstTensor(kv.q_scales));
     }
+    if (storage.output) {
+      params.o_scale = reinterpret_cast<const float*>(FirstTensor(kv.o_scale));
+    }
     kv_end = values + elements;
   }
   auto* out = static_cast<std::byte*>(device.out.data());
@@ -288,8 +311,8 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, c
   const bool in_window = arm != nullptr && arm->l2_persisting_kv != 0 && problem_.embed_dim == 0;
   RETURN_IF_ERROR(in_window ? LaunchInWindow(params.k, kv_end, stream, launch) : launch());
   if (fault_ == Fault::kNone) return absl::OkStatus();
-  std::byte* behind = out + OutOffset() + sdpa::QueryElements(problem_) * sizeof(sdpa::Bits16);
-  return CudaStatus(LaunchPlantedFault(fault_, behind, stream), "planting a fault");
+  return CudaStatus(LaunchPlantedFault(fault_, out + OutEnd(instance.config), stream),
+                    "planting a fault");
 }
 
 absl::Status SdpaRunner::LaunchReadOfKv(int set, cudaStream_t stream) const {
@@ -314,7 +337,7 @@ absl::Status SdpaRunner::Compute(const sdpa::KernelInstance& instance, int set,
 absl::StatusOr<RunOutput> SdpaRunner::Run(const sdpa::KernelInstance& instance, int set,
                                           const sdpa::Config* arm) {
   RETURN_IF_ERROR(Compute(instance, set, arm));
-  return ReadBack(set);
+  return ReadBack(set, instance.config);
 }
 
 absl::Status SdpaRunner::Poison(int set) {
@@ -324,18 +347,38 @@ absl::Status SdpaRunner::Poison(int set) {
   return absl::OkStatus();
 }
 
-absl::Status SdpaRunner::ReadOutputs(const DeviceBuffer& out, RunOutput* result) const {
+absl::Status SdpaRunner::ReadCodes(const DeviceBuffer& out, float scale,
+                                   std::vector<sdpa::Bits16>* values) const {
+  std::vector<uint8_t> codes(values->size());
+  RETURN_IF_ERROR(out.CopyToHost(
+      absl::MakeSpan(reinterpret_cast<std::byte*>(codes.data()), codes.size()), OutOffset()));
+  std::array<sdpa::Bits16, 256> value_of;
+  for (size_t code = 0; code < value_of.size(); ++code) {
+    value_of[code] = sdpa::FromFloat(
+        problem_.dtype, scale * sdpa::Fp8ToFloat(sdpa::kE4m3, static_cast<uint8_t>(code)));
+  }
+  std::transform(codes.begin(), codes.end(), values->begin(),
+                 [&](uint8_t code) { return value_of[code]; });
+  return absl::OkStatus();
+}
+
+absl::Status SdpaRunner::ReadOutputs(const DeviceBuffer& out, int set, const sdpa::Config& config,
+                                     RunOutput* result) const {
   result->out.resize(sdpa::QueryElements(problem_));
   result->lse.resize(sdpa::QueryRows(problem_));
-  const size_t out_end = OutOffset() + result->out.size() * sizeof(sdpa::Bits16);
   const size_t lse_end = LseOffset() + result->lse.size() * sizeof(float);
   const auto read = [&](void* to, size_t begin, size_t end) {
     return out.CopyToHost(absl::MakeSpan(static_cast<std::byte*>(to), end - begin), begin);
   };
-  RETURN_IF_ERROR(read(result->out.data(), OutOffset(), out_end));
+  if (sdpa::KvStorageOf(config).output) {
+    ASSIGN_OR_RETURN(const QuantisedKv* storage, StorageOf(sets_[set], config));
+    RETURN_IF_ERROR(ReadCodes(out, storage->out_scale, &result->out));
+  } else {
+    RETURN_IF_ERROR(read(result->out.data(), OutOffset(), OutEnd(config)));
+  }
   RETURN_IF_ERROR(read(result->lse.data(), LseOffset(), lse_end));
   result->guards_intact = true;
-  for (const auto& [begin, end] : Bands()) {
+  for (const auto& [begin, end] : Bands(config)) {
     std::vector<std::byte> band(end - begin);
     RETURN_IF_ERROR(read(band.data(), begin, end));
     result->guards_intact = result->guards_intact && AllPoison(band);
@@ -343,9 +386,9 @@ absl::Status SdpaRunner::ReadOutputs(const DeviceBuffer& out, RunOutput* result)
   return absl::OkStatus();
 }
 
-absl::StatusOr<RunOutput> SdpaRunner::ReadBack(int set) const {
+absl::StatusOr<RunOutput> SdpaRunner::ReadBack(int set, const sdpa::Config& config) const {
   RunOutput result;
-  RETURN_IF_ERROR(ReadOutputs(sets_[set].out, &result));
+  RETURN_IF_ERROR(ReadOutputs(sets_[set].out, set, config, &result));
   return result;
 }
 
@@ -362,7 +405,7 @@ absl::StatusOr<bool> SdpaRunner::Repeats(const sdpa::KernelInstance& instance, i
       LaunchCountDifferences(kept.data(), out.data(), OutputBytes(), count, nullptr),
       "comparing outputs");
   const auto* from = static_cast<const std::byte*>(kept.data());
-  for (const auto& [begin, end] : Bands()) {
+  for (const auto& [begin, end] : Bands(instance.config)) {
     RETURN_IF_CUDA_ERROR(LaunchCountOthers(from + begin, end - begin, kPoison, count + 1, nullptr),
                          "reading guard bands");
   }
@@ -378,7 +421,7 @@ absl::StatusOr<CheckOutcome> SdpaRunner::Check(const sdpa::KernelInstance& insta
   RETURN_IF_ERROR(Compute(instance, set, arm));
   ASSIGN_OR_RETURN(const DeviceBuffer kept, DeviceBuffer::Allocate(OutputBytes()));
   ASSIGN_OR_RETURN(const bool repeats, Repeats(instance, set, arm, kept));
-  RETURN_IF_ERROR(ReadOutputs(kept, &checked_));
+  RETURN_IF_ERROR(ReadOutputs(kept, set, instance.config, &checked_));
 
   CheckOutcome outcome;
   outcome.accuracy = JudgeAccuracy(reference, checked_.out, checked_.lse,
@@ -386,7 +429,7 @@ absl::StatusOr<CheckOutcome> SdpaRunner::Check(const sdpa::KernelInstance& insta
   outcome.guards_intact = checked_.guards_intact;
   outcome.bit_identical = repeats;
   if (!repeats) {
-    ASSIGN_OR_RETURN(const RunOutput second, ReadBack(set));
+    ASSIGN_OR_RETURN(const RunOutput second, ReadBack(set, instance.config));
     outcome.guards_intact = checked_.guards_intact && second.guards_intact;
     outcome.bit_identical = SameBits(checked_, second);
   }
@@ -415,8 +458,8 @@ absl::StatusOr<CheckOutcome> SdpaRunner::CheckReplay(const sdpa::KernelInstance&
     if (!same.ok()) return same.status();
     if (*same) continue;
     // By how much, the host says.
-    RETURN_IF_ERROR(ReadOutputs(kept, &checked_));
-    absl::StatusOr<RunOutput> eager = ReadBack(set);
+    RETURN_IF_ERROR(ReadOutputs(kept, set, instance.config, &checked_));
+    absl::StatusOr<RunOutput> eager = ReadBack(set, instance.config);
     if (!eager.ok()) return eager.status();
     outcome.guards_intact = outcome.guards_intact && checked_.guards_intact;
     if (SameBits(checked_, *eager)) continue;

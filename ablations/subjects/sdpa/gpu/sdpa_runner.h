@@ -30,7 +30,7 @@
 namespace warpledger::ablations {
 
 struct RunOutput {
-  std::vector<sdpa::Bits16> out;  // of the problem's dtype
+  std::vector<sdpa::Bits16> out;  // of the problem's dtype; where O is codes, what they stand for
   std::vector<float> lse;
   bool guards_intact = false;
 };
@@ -73,9 +73,9 @@ class SdpaRunner {
   absl::StatusOr<RunOutput> Run(const sdpa::KernelInstance& instance, int set,
                                 const sdpa::Config* arm = nullptr);
   // The parts of Run, for work that another launches: Poison waits until the
-  // GPU is idle; ReadBack takes what the outputs hold now.
+  // GPU is idle; ReadBack takes what a kernel of this configuration left in the outputs.
   absl::Status Poison(int set);
-  absl::StatusOr<RunOutput> ReadBack(int set) const;
+  absl::StatusOr<RunOutput> ReadBack(int set, const sdpa::Config& config) const;
   // Runs twice and judges accuracy, guard bands and bit-equal repetition. An
   // error status means that the kernel could not be run at all.
   absl::StatusOr<CheckOutcome> Check(const sdpa::KernelInstance& instance, int set,
@@ -100,8 +100,10 @@ class SdpaRunner {
     DeviceBuffer scales;    // guard, K's, guard, V's, guard
     DeviceBuffer q;         // guard, Q, guard; empty where it is not quantised
     DeviceBuffer q_scales;  // guard, Q's, guard; the same
+    DeviceBuffer o_scale;   // guard, the scale of O where it is codes, guard; the same
     int64_t scales_of_k = 0;
     int scale_stride = 1;
+    float out_scale = 0;  // what o_scale holds
   };
   struct DeviceSet {
     DeviceBuffer q;    // guard, values, guard
@@ -126,7 +128,13 @@ class SdpaRunner {
                                      absl::FunctionRef<absl::Status()> launch);
   // Run without its last part.
   absl::Status Compute(const sdpa::KernelInstance& instance, int set, const sdpa::Config* arm);
-  absl::Status ReadOutputs(const DeviceBuffer& out, RunOutput* result) const;
+  // Of the outputs of set `set`, or a copy of them.
+  absl::Status ReadOutputs(const DeviceBuffer& out, int set, const sdpa::Config& config,
+                           RunOutput* result) const;
+  absl::Status ReadCodes(const DeviceBuffer& out, float scale,
+                         std::vector<sdpa::Bits16>* values) const;
+  absl::StatusOr<const QuantisedKv*> StorageOf(const DeviceSet& set,
+                                               const sdpa::Config& config) const;
   // Keeps what set `set` holds, computes it once more, and says whether the two are equal bit
   // by bit, bands too, and those untouched; found out on the GPU, for an output may be large.
   absl::StatusOr<bool> Repeats(const sdpa::KernelInstance& instance, int set,
@@ -134,8 +142,9 @@ class SdpaRunner {
   size_t OutOffset() const;
   size_t LseOffset() const;
   size_t OutputBytes() const;
+  size_t OutEnd(const sdpa::Config& config) const;
   // Of the outputs' guards: first byte, and the one behind the last.
-  std::array<std::pair<size_t, size_t>, 3> Bands() const;
+  std::array<std::pair<size_t, size_t>, 3> Bands(const sdpa::Config& config) const;
 
   sdpa::Problem problem_;
   DeviceFacts device_;

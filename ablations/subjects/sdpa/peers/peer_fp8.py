@@ -7,8 +7,9 @@ formula: scores in fp16, P in E4M3 after a factor of 2^8, sums in fp32. The limi
 judge(). Two things differ, because a peer dictates them:
 
   a scale   is of a whole tensor; our variants have one per head of a batch
-  O         is in E4M3 with a scale that is known beforehand; our variants write fp16. So the naive
-            O is rounded to E4M3 too, and half a step of it is what no output escapes.
+  O         is in E4M3 with a scale that is known beforehand. Our variants with wgmma_fp8_output write
+            it so too, the others fp16. So the naive O is rounded to E4M3 too, and half a step of it
+            is what no output escapes.
 
 A factor of 1.05 on the output fails the check; one of 1.02 hides behind the rounding of O.
 """

@@ -43,7 +43,7 @@ struct PackedRows {
 
 }  // namespace
 
-cudaError_t LaunchWgmmaVarlen(const KernelInstance& instance, const ForwardParams& forward,
+cudaError_t LaunchWgmmaVarlen(const KernelInstance& instance, const LaunchParams& forward,
                               const LaunchMemory& memory, cudaStream_t stream) {
   const WgmmaShape shape = WgmmaShapeOf(instance.config);
   const TensorLayouts& layouts = memory.layouts;

@@ -118,6 +118,27 @@ class OnAGpu(unittest.TestCase):
                 by_rows = wl.sdpa(*(each.transpose(1, 2) for each in codes), causal=causal, layout="bshd", **given)
                 self.assertTrue(torch.equal(by_rows.transpose(1, 2), out))
 
+    def test_writes_e4m3_with_a_scale(self):
+        """The codes nearest to what it writes in float16, which was rounded before; at most 448."""
+        from warpledger.torch import sdpa
+        import warpledger as wl
+        names = "q_scale", "k_scale", "v_scale"
+        for head_dim in 64, 128, 256:
+            for layout, causal in ("bhsd", True), ("bshd", False):
+                codes, scales, _ = self.make(2, 8, 2, 200, 700, ("head", "head"), layout, head_dim)
+                given = dict(zip(names, scales)) | {"causal": causal}
+                expected = wl.sdpa(*codes, **given).float()
+                for most in 448, 1792:
+                    scale = expected.abs().max() / most
+                    numbers = (expected / scale).clamp(-448, 448)
+                    out = wl.sdpa(*codes, **given, out_scale=scale)
+                    self.assertEqual((out.dtype, out.stride()), (torch.float8_e4m3fn, codes[0].stride()))
+                    steps = 2.0 ** (torch.log2(numbers.abs().clamp(min=2.0 ** -6)).floor() - 3)
+                    rounded_before = (expected.abs() * 2.0 ** -11).clamp(min=2.0 ** -25) / scale
+                    self.assertTrue(((out.float() - numbers).abs() <= 0.501 * steps + rounded_before).all())
+                    by_operator = sdpa(*codes, **given, out_scale=scale)
+                    self.assertTrue(torch.equal(by_operator.view(torch.uint8), out.view(torch.uint8)))
+
     def test_the_operator_is_the_same_and_passes_pytorchs_own_checks(self):
         from warpledger.torch import sdpa
         import warpledger as wl
@@ -125,8 +146,9 @@ class OnAGpu(unittest.TestCase):
             codes, scales, _ = self.make(2, 8, 2, 100, 300, scopes, "bshd")
             for operator in torch.ops.warpledger.sdpa_e4m3.default, torch.ops.warpledger.sdpa_e4m3_lse.default:
                 # test_schema multiplies its inputs, which PyTorch 2.11 can't for E4M3.
-                torch.library.opcheck(operator, (*codes, *scales, True, None),
-                                      test_utils=("test_faketensor",))
+                for out_scale in ((), (torch.full((), 0.01, device="cuda"),)) if "block" not in scopes else ((),):
+                    torch.library.opcheck(operator, (*codes, *scales, True, None, *out_scale),
+                                          test_utils=("test_faketensor",))
             given = dict(zip(("q_scale", "k_scale", "v_scale"), scales))
             out, lse = sdpa(*codes, causal=True, return_lse=True, **given)
             expected, expected_lse = wl.sdpa(*codes, causal=True, return_lse=True, **given)
@@ -148,6 +170,21 @@ class OnAGpu(unittest.TestCase):
             graph.replay()
             torch.cuda.synchronize()
             self.right(out, lse, *stand_for, False)
+
+    def test_a_graph_follows_a_new_scale_of_its_output(self):
+        from warpledger.torch import sdpa
+        codes, scales, _ = self.make(1, 8, 2, 200, 700, ("head", "head"))
+        scale = torch.full((), 0.01, device="cuda")
+        given = dict(zip(("q_scale", "k_scale", "v_scale", "out_scale"), (*scales, scale)))
+        sdpa(*codes, **given)  # loads its code
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            out = sdpa(*codes, **given)
+        for value in 0.01, 0.003:
+            scale.fill_(value)
+            graph.replay()
+            self.assertTrue(torch.equal(out.view(torch.uint8), sdpa(*codes, **given).view(torch.uint8)))
 
     def test_refuses_in_python(self):
         import warpledger as wl

@@ -68,6 +68,10 @@ class Library:
         self.scales.append(rest[:3])
         return self.warpledger_sdpa_forward(problem, q, k, v, *rest[3:])
 
+    def warpledger_sdpa_forward_e4m3_output(self, problem, q, k, v, *rest):
+        self.scales.append(rest[:4])
+        return self.warpledger_sdpa_forward(problem, q, k, v, *rest[4:])
+
 
 class Driver(Workspaces):
     """Keeps what was asked of the driver, and gives memory by numbers."""
@@ -139,7 +143,7 @@ class FakeCupy(types.ModuleType):
 
     def empty(self, shape, dtype):
         self.made.append((FakeCupy.current, dtype))
-        made = OfCupy(shape, code=2)
+        made = OfCupy(shape, code=1, bits=8) if dtype == "uint8" else OfCupy(shape, code=2)
         made.data = types.SimpleNamespace(ptr=4096)
         return made
 

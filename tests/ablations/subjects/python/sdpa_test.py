@@ -248,19 +248,20 @@ class Threads(WithoutAGpu):
             calls.append("end")
             return 0
 
-        for name in "forward", "forward_varlen", "forward_e4m3":
+        for name in "forward", "forward_varlen", "forward_e4m3", "forward_e4m3_output":
             setattr(self.library, f"warpledger_sdpa_{name}", slow)
         made = types.SimpleNamespace(given=[None], workspace_bytes=4096)
         threads = []
         for _ in range(4):
             threads += [threading.Thread(target=attention.launch, args=(made, *[0] * 7)),
                         threading.Thread(target=attention.launch, args=(made, *[0] * 7, [0] * 3)),
+                        threading.Thread(target=attention.launch, args=(made, *[0] * 7, [0] * 4)),
                         threading.Thread(target=attention.launch_packed, args=(made, *[0] * 9))]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(calls, ["begin", "end"] * 12)
+        self.assertEqual(calls, ["begin", "end"] * 16)
 
     def test_go_on_after_a_refused_call(self):
         given = Stands((2, 8, 64, 64))

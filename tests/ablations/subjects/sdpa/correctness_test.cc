@@ -424,8 +424,8 @@ void RunTiledFp8(const sdpa::QuantisedKv& codes, const KeyOf& key_of, Case* c) {
 TEST(JudgeAccuracy, PassesTiledFp8OnAllKindsOfInputsAndNotWithKeysOutOfOrder) {
   for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
     Case c(kWide, kind.kind);
-    const sdpa::Inputs quantised =
-        sdpa::WithQuantisedKv(kWide, c.inputs, {.format = sdpa::KvFormat::kE4m3}, true);
+    const sdpa::Inputs quantised = sdpa::WithQuantisedKv(
+        kWide, c.inputs, {.scheme = {.format = sdpa::KvFormat::kE4m3}, .queries = true});
     c.reference = sdpa::ComputeReference(kWide, quantised);
     RunTiledFp8(
         *quantised.quantised, [](int key) { return key; }, &c);
@@ -442,11 +442,35 @@ TEST(JudgeAccuracy, PassesTiledFp8OnAllKindsOfInputsAndNotWithKeysOutOfOrder) {
   }
 }
 
+// Codes hide what their rounding does, and no more: a factor of 1.05 on O does not pass.
+TEST(JudgeAccuracy, PassesOutputsInE4m3AndNotThoseOfAnotherScale) {
+  Case c(kWide);
+  const sdpa::Inputs quantised = sdpa::WithQuantisedKv(kWide, c.inputs,
+                                                       {.quantised = true,
+                                                        .scheme = {.format = sdpa::KvFormat::kE4m3},
+                                                        .queries = true,
+                                                        .output = true});
+  c.reference = sdpa::ComputeReference(kWide, quantised);
+  RunTiledFp8(
+      *quantised.quantised, [](int key) { return key; }, &c);
+  const std::vector<sdpa::Fp16> exact = c.out;
+  const float scale = c.reference.out_scale;
+  for (const auto& [factor, passes] : {std::pair{1.0f, true}, {1.05f, false}, {0.95f, false}}) {
+    for (size_t i = 0; i < exact.size(); ++i) {
+      const float number = factor * sdpa::Fp16ToFloat(exact[i]) / scale;
+      const uint8_t code = sdpa::FloatToFp8(sdpa::kE4m3, number, sdpa::Fp8Overflow::kSaturate);
+      c.out[i] = sdpa::FloatToFp16(scale * sdpa::Fp8ToFloat(sdpa::kE4m3, code));
+    }
+    const Accuracy accuracy = c.Judge();
+    EXPECT_EQ(accuracy.correct, passes) << factor << ": " << accuracy.reason;
+  }
+}
+
 // The log-sum-exp may be off by what rounding scores costs, and by no more.
 TEST(JudgeAccuracy, HoldsTheLogSumExpOfFp8ProductsToRoundedScores) {
   Case c(kWide);
-  const sdpa::Inputs quantised =
-      sdpa::WithQuantisedKv(kWide, c.inputs, {.format = sdpa::KvFormat::kE4m3}, true);
+  const sdpa::Inputs quantised = sdpa::WithQuantisedKv(
+      kWide, c.inputs, {.scheme = {.format = sdpa::KvFormat::kE4m3}, .queries = true});
   c.reference = sdpa::ComputeReference(kWide, quantised);
   RunTiledFp8(
       *quantised.quantised, [](int key) { return key; }, &c);

@@ -39,9 +39,9 @@ class Tensor {
 };
 
 // A call on these, with the problem's own scale of the softmax.
-inline ForwardParams CallOf(const Problem& problem, Tensor& q, Tensor& k, Tensor& v, Tensor& o,
-                            std::vector<float>& lse) {
-  ForwardParams params;
+inline LaunchParams CallOf(const Problem& problem, Tensor& q, Tensor& k, Tensor& v, Tensor& o,
+                           std::vector<float>& lse) {
+  LaunchParams params;
   params.q = q.data();
   params.k = k.data();
   params.v = v.data();

@@ -12,6 +12,7 @@
 
 #include "ablations/subjects/sdpa/correctness.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/sdpa/dtype/fp8.h"
 #include "kernels/sdpa/mma/params.h"
 #include "kernels/sdpa/problem/kv_quantise.h"
 #include "kernels/sdpa/problem/reference.h"
@@ -73,7 +74,7 @@ class Launcher {
     emulation::device.sm_count = config_.wgmma_split_kv || config_.mma_split_kv ? 16 : 3;
   }
   // memory: null for the instance's own; else its addresses are set.
-  cudaError_t Run(ForwardParams call, LaunchMemory* memory) {
+  cudaError_t Run(LaunchParams call, LaunchMemory* memory) {
     const KernelInstance instance = {config_, &code_, LaunchOf(FamilyOf(config_))};
     call.query_tiles = (call.seq_q + GeometryOf(config_).tile_m - 1) / GeometryOf(config_).tile_m;
     const int ctas = call.query_tiles * call.heads_q * call.batch;
@@ -124,6 +125,69 @@ std::vector<emulation::Memory16> Aligned(const std::vector<uint8_t>& codes) {
   return aligned;
 }
 
+// O as codes of E4M3, between bands.
+class CodesOut {
+ public:
+  CodesOut(const Problem& problem, const TensorStrides& strides)
+      : problem_(problem), strides_(strides), memory_(emulation::Memory(AllBytes())) {
+    Poison();
+  }
+  uint8_t* data() { return bytes() + kBand; }
+  void Poison() { std::memset(bytes(), kNan, AllBytes()); }
+  // Of what no row has, between rows too.
+  bool IntactAround() {
+    std::vector<bool> is_row(AllBytes());
+    ForRows([&](size_t at) {
+      std::fill_n(is_row.begin() + static_cast<ptrdiff_t>(kBand + at), problem_.head_dim, true);
+    });
+    for (size_t at = 0; at < is_row.size(); ++at) {
+      if (!is_row[at] && bytes()[at] != kNan) return false;
+    }
+    return true;
+  }
+  // What the codes stand for, in fp16.
+  std::vector<Bits16> Values(float scale) {
+    std::vector<Bits16> values;
+    ForRows([&](size_t at) {
+      for (int d = 0; d < problem_.head_dim; ++d) {
+        values.push_back(FromFloat(Dtype::kFp16,
+                                   scale * Fp8ToFloat(kE4m3, data()[at + static_cast<size_t>(d)])));
+      }
+    });
+    return values;
+  }
+
+ private:
+  static constexpr size_t kBand = 4096;
+  static constexpr uint8_t kNan = 0xff;
+
+  template <typename Visit>
+  void ForRows(const Visit& visit) const {
+    for (int batch = 0; batch < problem_.batch; ++batch) {
+      for (int head = 0; head < problem_.heads_q; ++head) {
+        for (int row = 0; row < problem_.seq_q; ++row) {
+          visit(static_cast<size_t>(batch * strides_.batch + head * strides_.head +
+                                    row * strides_.row));
+        }
+      }
+    }
+  }
+  size_t AllBytes() const {
+    return 2 * kBand + static_cast<size_t>(problem_.batch * strides_.batch);
+  }
+  uint8_t* bytes() { return reinterpret_cast<uint8_t*>(memory_.data()); }
+
+  Problem problem_;
+  TensorStrides strides_;
+  std::vector<emulation::Memory16> memory_;
+};
+
+// (batch, seq, heads + 1, head_dim): a head of nobody's is behind each row.
+TensorStrides RowsWithGaps(const Problem& problem) {
+  const int64_t row = int64_t{problem.heads_q + 1} * problem.head_dim;
+  return {problem.seq_q * row, problem.head_dim, row};
+}
+
 std::string Judge(const Reference& reference, const std::vector<Bits16>& out,
                   const std::vector<float>& lse, double lse_allowance) {
   const ablations::Accuracy accuracy = ablations::JudgeAccuracy(reference, out, lse, lse_allowance);
@@ -137,10 +201,14 @@ std::string WhyWrong(const EmulatedKernel& kernel, const Problem& problem, const
   Tensor q(inputs.q), k(inputs.k), v(inputs.v);
   Tensor out(static_cast<size_t>(QueryElements(problem)));
   std::vector<float> lse(static_cast<size_t>(QueryRows(problem)), NAN);
-  ForwardParams call = CallOf(problem, q, k, v, out, lse);
+  LaunchParams call = CallOf(problem, q, k, v, out, lse);
   LaunchMemory memory;
   memory.layouts = ContiguousLayouts(problem, problem.head_dim);
   std::vector<emulation::Memory16> codes[3];
+  if (launched_by == LaunchedBy::kLibrary && storage.output) {
+    memory.layouts.o = RowsWithGaps(problem);
+  }
+  CodesOut codes_out(problem, memory.layouts.o);
   std::vector<float> scales[2];
   if (storage.quantised) {
     const QuantisedKv& in = *inputs.quantised;
@@ -165,20 +233,28 @@ std::string WhyWrong(const EmulatedKernel& kernel, const Problem& problem, const
       memory.layouts.scales =
           ScaleStrides{1, static_cast<int>(in.k.scales.size() / heads), per_block};
     }
+    if (in.out_scale != 0) {
+      call.o = codes_out.data();
+      call.o_scale = &in.out_scale;
+    }
     call.k_scales = scales[0].data();
     call.v_scales = scales[1].data();
   }
   // The second launch finds what the first one left.
   for (int i = 0; i < 2; ++i) {
     std::fill_n(out.data(), QueryElements(problem), Fp16{0x7fff});
+    codes_out.Poison();
     const cudaError_t error =
         launcher.Run(call, launched_by == LaunchedBy::kLibrary ? &memory : nullptr);
     if (error != cudaSuccess) return absl::StrCat("the launch failed with error ", error);
     if (launched_by == LaunchedBy::kLibrary) break;
   }
   if (!launcher.CountersAreZero()) return "a counter is not 0 behind the launch";
-  if (!out.IntactAround()) return "it wrote outside of O";
-  return Judge(reference, out.values(), lse, LseAllowance(kernel.config, problem.seq_kv));
+  if (!out.IntactAround() || !codes_out.IntactAround()) return "it wrote outside of O";
+  const double lse_allowance = LseAllowance(kernel.config, problem.seq_kv);
+  const float out_scale = reference.out_scale;
+  return Judge(reference, out_scale != 0 ? codes_out.Values(out_scale) : out.values(), lse,
+               lse_allowance);
 }
 
 }  // namespace
@@ -188,7 +264,7 @@ std::string WhyWrong(const EmulatedKernel& kernel, const Problem& problem, Input
   const KvStorage storage = KvStorageOf(kernel.config);
   Inputs inputs = MakeInputs(problem, kind, 3);
   if (storage.quantised) {
-    inputs = WithQuantisedKv(problem, std::move(inputs), storage.scheme, storage.queries);
+    inputs = WithQuantisedKv(problem, std::move(inputs), storage);
   }
   const Reference reference = ComputeReference(problem, inputs);
   for (const Order& order : kOrders) {
@@ -238,7 +314,7 @@ std::string WhyWrongPacked(const EmulatedKernel& kernel) {
     Problem longest = {.seq_q = 129, .seq_kv = 201, .head_dim = config.head_dim};
     longest.batch = static_cast<int>(sequences.size());
     longest.causal = config.mask == Mask::kCausal;
-    const ForwardParams call = CallOf(longest, q, k, v, out, lse);
+    const LaunchParams call = CallOf(longest, q, k, v, out, lse);
     LaunchMemory memory;
     const TensorStrides rows_of_one_head = {0, config.head_dim, config.head_dim};
     memory.layouts = {rows_of_one_head, rows_of_one_head, rows_of_one_head, rows_of_one_head};

@@ -150,7 +150,7 @@ CheckOutcome CheckPlanted(decltype(KernelInstance::launch) launch) {
 
 TEST(PlantedFault, AnElementThatIsNotWrittenFails) {
   const CheckOutcome outcome =
-      CheckPlanted([](const KernelInstance&, const ForwardParams&, unsigned, const LaunchMemory*,
+      CheckPlanted([](const KernelInstance&, const LaunchParams&, unsigned, const LaunchMemory*,
                       cudaStream_t) { return cudaSuccess; });
   EXPECT_FALSE(outcome.correct);
   EXPECT_FALSE(outcome.accuracy.correct);
@@ -158,7 +158,7 @@ TEST(PlantedFault, AnElementThatIsNotWrittenFails) {
 
 TEST(PlantedFault, AWriteBehindTheOutputFails) {
   const CheckOutcome outcome =
-      CheckPlanted([](const KernelInstance& honest, const ForwardParams& params, unsigned ctas,
+      CheckPlanted([](const KernelInstance& honest, const LaunchParams& params, unsigned ctas,
                       const LaunchMemory*, cudaStream_t stream) {
         const cudaError_t error = Honest().launch(honest, params, ctas, nullptr, stream);
         if (error != cudaSuccess) return error;
@@ -171,7 +171,7 @@ TEST(PlantedFault, AWriteBehindTheOutputFails) {
 
 TEST(PlantedFault, AResultThatChangesBetweenRunsFails) {
   const CheckOutcome outcome =
-      CheckPlanted([](const KernelInstance& honest, const ForwardParams& params, unsigned ctas,
+      CheckPlanted([](const KernelInstance& honest, const LaunchParams& params, unsigned ctas,
                       const LaunchMemory*, cudaStream_t stream) {
         static int calls = 0;
         const cudaError_t error = Honest().launch(honest, params, ctas, nullptr, stream);
@@ -186,7 +186,7 @@ TEST(PlantedFault, AResultThatChangesBetweenRunsFails) {
 
 // An element outside of an input, which the planted kernel copies into O.
 struct StrayRead {
-  const void* ForwardParams::*input;
+  const void* LaunchParams::*input;
   ptrdiff_t offset_bytes;
 };
 StrayRead stray_read;
@@ -194,17 +194,17 @@ StrayRead stray_read;
 TEST(PlantedFault, AReadOutsideAnInputFails) {
   constexpr ptrdiff_t kQBytes = 2 * 33 * 64 * 2;
   constexpr ptrdiff_t kKvBytes = 2 * 65 * 64 * 2;
-  const StrayRead reads[] = {{&ForwardParams::q, -2},
-                             {&ForwardParams::q, kQBytes},
-                             {&ForwardParams::k, -2},
-                             {&ForwardParams::k, kKvBytes},
-                             {&ForwardParams::v, -2},
-                             {&ForwardParams::v, kKvBytes},
-                             {&ForwardParams::v, kKvBytes + 32 * 1024 - 2}};
+  const StrayRead reads[] = {{&LaunchParams::q, -2},
+                             {&LaunchParams::q, kQBytes},
+                             {&LaunchParams::k, -2},
+                             {&LaunchParams::k, kKvBytes},
+                             {&LaunchParams::v, -2},
+                             {&LaunchParams::v, kKvBytes},
+                             {&LaunchParams::v, kKvBytes + 32 * 1024 - 2}};
   for (const StrayRead& read : reads) {
     stray_read = read;
     const CheckOutcome outcome =
-        CheckPlanted([](const KernelInstance& honest, const ForwardParams& params, unsigned ctas,
+        CheckPlanted([](const KernelInstance& honest, const LaunchParams& params, unsigned ctas,
                         const LaunchMemory*, cudaStream_t stream) {
           const cudaError_t error = Honest().launch(honest, params, ctas, nullptr, stream);
           if (error != cudaSuccess) return error;
@@ -217,7 +217,7 @@ TEST(PlantedFault, AReadOutsideAnInputFails) {
 }
 
 TEST(GuardedInputs, StayAlignedFor256Bytes) {
-  CheckPlanted([](const KernelInstance&, const ForwardParams& params, unsigned, const LaunchMemory*,
+  CheckPlanted([](const KernelInstance&, const LaunchParams& params, unsigned, const LaunchMemory*,
                   cudaStream_t) {
     for (const void* input : {params.q, params.k, params.v}) {
       EXPECT_EQ(reinterpret_cast<uintptr_t>(input) % 256, 0u);

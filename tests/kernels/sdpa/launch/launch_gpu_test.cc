@@ -106,7 +106,7 @@ Output Compute(const KernelInstance& instance, const Problem& problem, const Inp
   DeviceBuffer lse = Allocated(rows * sizeof(float));
   EXPECT_TRUE(o.Fill(0xff).ok());
   EXPECT_TRUE(lse.Fill(0xff).ok());
-  ForwardParams params = MakeParams(instance.config, problem);
+  LaunchParams params = MakeParams(instance.config, problem);
   params.q = q.data();
   params.k = k.data();
   params.v = v.data();
@@ -179,7 +179,7 @@ std::vector<Bits16> Chain(const KernelInstance& instance, const Problem& problem
   void* to = nullptr;
   for (size_t link = 0; link < kLinks; ++link) {
     to = o[link % outputs].data();
-    ForwardParams params = MakeParams(instance.config, problem);
+    LaunchParams params = MakeParams(instance.config, problem);
     params.q = from;
     params.k = from;
     params.v = from;
@@ -266,7 +266,7 @@ TEST_P(LargeTensors, OfMoreThan2To31ElementsAreIndexedInFull) {
       ASSERT_TRUE(tensors[3].Fill(0xff).ok());
       ASSERT_TRUE(lse.Fill(0xff).ok());
       ASSERT_TRUE(differences.Fill(0).ok());
-      ForwardParams params = MakeParams(instance->config, problem);
+      LaunchParams params = MakeParams(instance->config, problem);
       params.q = tensors[0].data();
       params.k = tensors[1].data();
       params.v = tensors[2].data();
@@ -328,7 +328,7 @@ TEST(Launch, RefusesALevelOfL2PromotionThatThereIsNot) {
     if (FamilyOf(instance->config) != Family::kWgmma) continue;
     const Problem problem = For(*instance, kRagged);
     const DeviceBuffer memory = Allocated(size_t{1} << 20);
-    ForwardParams params = MakeParams(instance->config, problem);
+    LaunchParams params = MakeParams(instance->config, problem);
     params.q = params.k = params.v = memory.data();
     params.o = memory.data();
     for (const int level : {-1, 3}) {
@@ -360,7 +360,7 @@ TEST(EveryFamily, CostsTheHostLittlePerLaunch) {
     const DeviceBuffer k = OnGpu(inputs.k);
     const DeviceBuffer v = OnGpu(inputs.v);
     DeviceBuffer o = Allocated(inputs.q.size() * sizeof(Bits16));
-    ForwardParams params = MakeParams(instance->config, problem);
+    LaunchParams params = MakeParams(instance->config, problem);
     params.q = q.data();
     params.k = k.data();
     params.v = v.data();

@@ -149,6 +149,9 @@ TEST(ChooseKernel, TakesTheKernelOfE4m3WhereThereAreScales) {
   EXPECT_THAT(Explain(problem, layouts, kGpu), MatchesRegex("pipelined_e4m3: [0-9.]+ us"));
   layouts.scales = ScaleStrides{};
   EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel, by_head.kernel);
+  layouts.e4m3_output = true;
+  EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel->name, "pipelined_e4m3_output");
+  layouts.e4m3_output = false;
   layouts.scales = ScaleStrides{.kv_head = 8, .per_block = true};
   EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel->name, "pipelined_e4m3_blocks");
 }
@@ -164,6 +167,11 @@ TEST(ChooseKernel, HasOneOfE4m3ForEachHeadDimAndLayoutAndNoneForAnotherOutput) {
     TensorLayouts outside = AllRowsOutside(problem);
     outside.scales = ScaleStrides{};
     EXPECT_EQ(ChooseKernel(problem, outside, kGpu).kernel, &KernelOf("pipelined_e4m3", head_dim));
+    // Whatever O's strides are: it stores row by row.
+    outside.e4m3_output = true;
+    outside.o.head += 16;
+    EXPECT_EQ(ChooseKernel(problem, outside, kGpu).kernel,
+              &KernelOf("pipelined_e4m3_output", head_dim));
     layouts.scales->per_block = true;
     EXPECT_EQ(ChooseKernel(problem, layouts, kGpu).kernel,
               &KernelOf("pipelined_e4m3_blocks", head_dim));

@@ -62,6 +62,7 @@ TEST(CostTermsOf, CountBytesOfE4m3) {
   constexpr double kMegabytes = 8 * 1000 * 128 / 1e6;  // of one byte an element
   EXPECT_DOUBLE_EQ(TermOf("MB", "pipelined", p), 8 * kMegabytes);
   EXPECT_DOUBLE_EQ(TermOf("MB", "pipelined_e4m3", p), 5 * kMegabytes) << "O has two bytes";
+  EXPECT_DOUBLE_EQ(TermOf("MB", "pipelined_e4m3_output", p), 4 * kMegabytes);
 }
 
 // By the costs of head_dim 128: at 64 half the products and as many exponentials, at 256 twice the
@@ -73,7 +74,8 @@ TEST(ExpectedUs, OfE4m3AtOtherHeadDimsIsThatOf128InProportion) {
         [&](const LibraryKernel& any) { return any.name == name && any.head_dim == head_dim; });
     return ExpectedUs(*kernel, {2, 16, 16, 8192, 8192, head_dim, false}, kGpu);
   };
-  for (const std::string_view name : {"pipelined_e4m3", "pipelined_e4m3_blocks"}) {
+  for (const std::string_view name :
+       {"pipelined_e4m3", "pipelined_e4m3_blocks", "pipelined_e4m3_output"}) {
     const double at_128 = us(name, 128);
     EXPECT_NEAR(us(name, 64) / at_128, 1.0, 0.1) << name;
     EXPECT_NEAR(us(name, 256) / at_128, 2.0, 0.1) << name;

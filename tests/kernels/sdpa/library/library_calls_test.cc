@@ -20,14 +20,14 @@
 
 namespace {
 
-using warpledger::sdpa::ForwardParams;
+using warpledger::sdpa::LaunchParams;
 using warpledger::sdpa::ScaleStrides;
 
 struct Runtime {
   cudaError_t load = cudaSuccess;
   int questions = 0;  // about the GPU: a call that is looked up asks none
   int launches = 0;
-  std::vector<ForwardParams> params;  // of each launch
+  std::vector<LaunchParams> params;  // of each launch
   std::vector<std::optional<ScaleStrides>> scales;
   std::vector<std::string> loaded;  // of what is launched beside an instance's kernel
 };
@@ -88,7 +88,7 @@ std::span<const KernelInstance> LibraryInstances() {
       for (const bool causal : {false, true}) {
         made.push_back({Specialise(config, kernel.head_dim, causal, kernel.dtype),
                         &codes.emplace_back("stand_in", nullptr),
-                        [](const KernelInstance&, const ForwardParams& params, unsigned,
+                        [](const KernelInstance&, const LaunchParams& params, unsigned,
                            const LaunchMemory* memory, cudaStream_t) {
                           ++runtime.launches;
                           runtime.params.push_back(params);
@@ -162,6 +162,11 @@ class Calls : public testing::Test {
                   const float* k_scale, const float* v_scale) {
     return warpledger_sdpa_forward_e4m3(&problem, At(0), At(0), At(0), q_scale, k_scale, v_scale,
                                         At(0), nullptr, At(0), 1 << 30, nullptr);
+  }
+  int ForwardE4m3Output(const warpledger_sdpa_problem& problem, const float* o_scale) {
+    const float* const scale = At<float>(0);
+    return warpledger_sdpa_forward_e4m3_output(&problem, At(0), At(0), At(0), scale, scale, scale,
+                                               o_scale, At(0), nullptr, At(0), 1 << 30, nullptr);
   }
   void ExpectRefused(int got, int status, const char* said) {
     EXPECT_EQ(got, status) << warpledger_sdpa_last_error();
@@ -309,7 +314,7 @@ TEST_F(Calls, PassScalesAsTheyAre) {
               WARPLEDGER_SDPA_OK)
         << warpledger_sdpa_last_error();
     EXPECT_EQ(runtime_.scales.back(), strides);
-    const ForwardParams& params = runtime_.params.back();
+    const LaunchParams& params = runtime_.params.back();
     EXPECT_EQ(params.q_scales, scales[0]);
     EXPECT_EQ(params.k_scales, scales[1]);
     EXPECT_EQ(params.v_scales, scales[2]);
@@ -329,7 +334,7 @@ TEST_F(Calls, GoOnToTheNextBatchsScales) {
         << warpledger_sdpa_last_error();
     ASSERT_EQ(runtime_.params.size(), first + 3);
     for (size_t batch = 0; batch < 3; ++batch) {
-      const ForwardParams& params = runtime_.params[first + batch];
+      const LaunchParams& params = runtime_.params[first + batch];
       EXPECT_EQ(params.q, At(batch * 300 * 8 * 128));
       EXPECT_EQ(params.v, At(batch * 300 * 2 * 128));
       EXPECT_EQ(params.o, At(batch * 300 * 8 * 128 * 2));
@@ -339,6 +344,30 @@ TEST_F(Calls, GoOnToTheNextBatchsScales) {
       EXPECT_EQ(params.v_scales, params.k_scales);
     }
   }
+}
+
+// Codes of one byte, batch after batch, with one scale.
+TEST_F(Calls, WriteOutputsInE4m3) {
+  warpledger_sdpa_problem problem = E4m3Of(3, 300, 300, 1, 1);
+  problem.o_dtype = WARPLEDGER_SDPA_E4M3;
+  problem.q = problem.o = {300 * 8 * 128, 128, 8 * 128};
+  const size_t first = runtime_.params.size();
+  EXPECT_EQ(ForwardE4m3Output(problem, At<float>(4)), WARPLEDGER_SDPA_OK)
+      << warpledger_sdpa_last_error();
+  ASSERT_EQ(runtime_.params.size(), first + 3);
+  for (size_t batch = 0; batch < 3; ++batch) {
+    EXPECT_EQ(runtime_.params[first + batch].o, At(batch * 300 * 8 * 128));
+    EXPECT_EQ(runtime_.params[first + batch].o_scale, At<float>(4));
+  }
+  const float* const scale = At<float>(0);
+  ExpectRefused(ForwardE4m3Output(problem, nullptr), WARPLEDGER_SDPA_INVALID, "o_scale is null");
+  ExpectRefused(ForwardE4m3(problem, scale, scale, scale), WARPLEDGER_SDPA_INVALID,
+                "o_dtype is WARPLEDGER_SDPA_E4M3: it is forward_e4m3_output()'s");
+  problem.o_dtype = WARPLEDGER_SDPA_FP16;
+  ExpectRefused(ForwardE4m3Output(problem, scale), WARPLEDGER_SDPA_INVALID,
+                "o_dtype is WARPLEDGER_SDPA_FP16: it has no scale, and is forward_e4m3()'s");
+  ExpectRefused(ForwardE4m3Output(ProblemOf(256, 256), scale), WARPLEDGER_SDPA_INVALID,
+                "dtype is WARPLEDGER_SDPA_FP16: it has no scales");
 }
 
 TEST_F(Calls, RefuseE4m3ThatNoKernelTakes) {
@@ -428,6 +457,7 @@ TEST_F(Calls, ReadNoScopesOfAnEarlierProblem) {
   warpledger_sdpa_problem problem = ProblemOf(400, 400);
   problem.size = offsetof(warpledger_sdpa_problem, q_scale_scope);
   EXPECT_EQ(problem.size, 160U);
+  problem.o_dtype = 77;
   problem.q_scale_scope = problem.kv_scale_scope = 77;
   EXPECT_EQ(Forward(problem, 0), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
   EXPECT_EQ(runtime_.scales.back(), std::nullopt);

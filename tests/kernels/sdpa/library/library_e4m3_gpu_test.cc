@@ -15,6 +15,7 @@
 #include "ablations/subjects/sdpa/correctness.h"
 #include "gmock/gmock.h"
 #include "kernels/common/device.h"
+#include "kernels/sdpa/dtype/fp8.h"
 #include "kernels/sdpa/library/warpledger_sdpa.h"
 #include "kernels/sdpa/problem/inputs.h"
 #include "kernels/sdpa/problem/kv_quantise.h"
@@ -46,13 +47,13 @@ int32_t ToC(ScaleScope scope) {
 }
 
 // How tensors lie: contiguous, (batch, seq, heads, head_dim), or that with a head of nobody's
-// behind each row.
-enum class Layout { kContiguous, kRowsOutside, kRowsWithGaps };
+// behind each row, or O so and the others contiguous.
+enum class Layout { kContiguous, kRowsOutside, kRowsWithGaps, kOutputWithGaps };
 
 warpledger_sdpa_strides StridesOf(Layout layout, int heads, int rows, int head_dim) {
   if (layout == Layout::kContiguous)
     return {int64_t{heads} * rows * head_dim, int64_t{rows} * head_dim, head_dim};
-  const int64_t row = int64_t{heads + (layout == Layout::kRowsWithGaps ? 1 : 0)} * head_dim;
+  const int64_t row = int64_t{heads + (layout == Layout::kRowsOutside ? 0 : 1)} * head_dim;
   return {rows * row, head_dim, row};
 }
 
@@ -85,32 +86,39 @@ void Vary(const Problem& p, int seed, std::vector<Bits16>* values) {
 // lie NaNs.
 class E4m3Call {
  public:
-  E4m3Call(const Problem& problem, const Scopes& scopes, Layout layout = Layout::kContiguous)
-      : problem_(problem), scopes_(scopes) {
+  //   in_e4m3: O is, too
+  E4m3Call(const Problem& problem, const Scopes& scopes, Layout layout = Layout::kContiguous,
+           bool in_e4m3 = false)
+      : problem_(problem), scopes_(scopes), in_e4m3_(in_e4m3) {
     inputs_ = MakeInputs(problem, InputKind::kNormal, 17);
     Vary(problem, 1, &inputs_.k);
     Vary(problem, 2, &inputs_.v);
-    inputs_ =
-        WithQuantisedKv(problem, inputs_,
-                        {.format = KvFormat::kE4m3, .scope = scopes.kv, .block_keys = kBlockKeys});
+    inputs_ = WithQuantisedKv(
+        problem, inputs_,
+        {.scheme = {.format = KvFormat::kE4m3, .scope = scopes.kv, .block_keys = kBlockKeys}});
     Problem as_keys = problem;
     as_keys.heads_kv = problem.heads_q;
     as_keys.seq_kv = problem.seq_q;
     inputs_.quantised->q =
         Quantise(as_keys, inputs_.q, {.format = KvFormat::kE4m3, .scope = scopes.q});
 
+    if (in_e4m3) inputs_.quantised->out_scale = OutputScale(inputs_.quantised->v);
     given_ = Given(problem);
     given_.dtype = WARPLEDGER_SDPA_E4M3;
+    given_.o_dtype = in_e4m3 ? WARPLEDGER_SDPA_E4M3 : WARPLEDGER_SDPA_FP16;
     given_.q_scale_scope = ToC(scopes.q);
     given_.kv_scale_scope = ToC(scopes.kv);
-    if (layout != Layout::kContiguous) {
-      given_.q = given_.o = StridesOf(layout, problem.heads_q, problem.seq_q, problem.head_dim);
-      given_.k = given_.v = StridesOf(layout, problem.heads_kv, problem.seq_kv, problem.head_dim);
-    }
+    const Layout of_inputs = layout == Layout::kOutputWithGaps ? Layout::kContiguous : layout;
     of_o_ = StridesOf(layout, problem.heads_q, problem.seq_q, problem.head_dim);
+    if (layout != Layout::kContiguous) {
+      given_.o = of_o_;
+      given_.q = StridesOf(of_inputs, problem.heads_q, problem.seq_q, problem.head_dim);
+      given_.k = given_.v =
+          StridesOf(of_inputs, problem.heads_kv, problem.seq_kv, problem.head_dim);
+    }
     const auto codes = [&](const QuantisedTensor& tensor, int heads, int rows) {
       return OnGpu(
-          Spread(tensor.codes, StridesOf(layout, heads, rows, problem.head_dim), heads, rows));
+          Spread(tensor.codes, StridesOf(of_inputs, heads, rows, problem.head_dim), heads, rows));
     };
     q_ = codes(*inputs_.quantised->q, problem.heads_q, problem.seq_q);
     k_ = codes(inputs_.quantised->k, problem.heads_kv, problem.seq_kv);
@@ -118,7 +126,9 @@ class E4m3Call {
     q_scale_ = OnGpu(Told(*inputs_.quantised->q, scopes.q));
     k_scale_ = OnGpu(Told(inputs_.quantised->k, scopes.kv));
     v_scale_ = OnGpu(Told(inputs_.quantised->v, scopes.kv));
-    o_ = OnGpu(Spread(inputs_.q, of_o_, problem.heads_q, problem.seq_q));
+    o_scale_ = OnGpu(std::vector<float>{inputs_.quantised->out_scale});
+    o_ = in_e4m3 ? OnGpu(Spread(inputs_.quantised->q->codes, of_o_, problem.heads_q, problem.seq_q))
+                 : OnGpu(Spread(inputs_.q, of_o_, problem.heads_q, problem.seq_q));
     lse_ = DeviceBuffer::Allocate(QueryRows(problem) * sizeof(float)).value();
     Poison();
   }
@@ -130,11 +140,16 @@ class E4m3Call {
   }
   int Forward(const DeviceBuffer& workspace, cudaStream_t stream = nullptr,
               bool with_lse = true) const {
-    const auto* const scale = static_cast<const float*>(q_scale_.data());
-    return warpledger_sdpa_forward_e4m3(&given_, q_.data(), k_.data(), v_.data(), scale,
-                                        static_cast<const float*>(k_scale_.data()),
-                                        static_cast<const float*>(v_scale_.data()), o_.data(),
-                                        with_lse ? static_cast<float*>(lse_.data()) : nullptr,
+    const auto scale = [](const DeviceBuffer& of) { return static_cast<const float*>(of.data()); };
+    auto* const lse = with_lse ? static_cast<float*>(lse_.data()) : nullptr;
+    if (in_e4m3_) {
+      return warpledger_sdpa_forward_e4m3_output(&given_, q_.data(), k_.data(), v_.data(),
+                                                 scale(q_scale_), scale(k_scale_), scale(v_scale_),
+                                                 scale(o_scale_), o_.data(), lse, workspace.data(),
+                                                 workspace.bytes(), stream);
+    }
+    return warpledger_sdpa_forward_e4m3(&given_, q_.data(), k_.data(), v_.data(), scale(q_scale_),
+                                        scale(k_scale_), scale(v_scale_), o_.data(), lse,
                                         workspace.data(), workspace.bytes(), stream);
   }
   // Multiplies V's scales, and so O.
@@ -143,9 +158,9 @@ class E4m3Call {
     for (float& scale : scales) scale *= by;
     v_scale_ = OnGpu(scales);
   }
-  // (batch, heads_q, seq_q, head_dim)
+  // (batch, heads_q, seq_q, head_dim), in fp16
   std::vector<Bits16> Out() const {
-    const std::vector<Bits16> all = OnHost<Bits16>(o_);
+    const std::vector<Bits16> all = Outputs();
     std::vector<Bits16> mine(inputs_.q.size());
     const int dim = problem_.head_dim;
     ForRows(of_o_, problem_.batch, problem_.heads_q, problem_.seq_q, [&](int64_t row, int64_t at) {
@@ -155,11 +170,12 @@ class E4m3Call {
   }
   // Elements of o that were not written.
   int64_t Untouched() const {
-    const std::vector<Bits16> all = OnHost<Bits16>(o_);
-    return std::count(all.begin(), all.end(), Bits16{0xffff});
+    const std::vector<Bits16> all = Outputs();
+    return std::count(all.begin(), all.end(), kUntouched);
   }
   int64_t Between() const {
-    return static_cast<int64_t>(o_.bytes() / sizeof(Bits16)) - QueryElements(problem_);
+    return static_cast<int64_t>(o_.bytes() / (in_e4m3_ ? 1 : sizeof(Bits16))) -
+           QueryElements(problem_);
   }
   void ExpectRight() const {
     const Reference reference = ComputeReference(
@@ -172,6 +188,19 @@ class E4m3Call {
   }
 
  private:
+  static constexpr Bits16 kUntouched = 0xffff;
+
+  // All that lies in o, in fp16.
+  std::vector<Bits16> Outputs() const {
+    if (!in_e4m3_) return OnHost<Bits16>(o_);
+    std::vector<Bits16> values;
+    for (const uint8_t code : OnHost<uint8_t>(o_)) {
+      values.push_back(code == 0xff ? kUntouched
+                                    : FromFloat(Dtype::kFp16, inputs_.quantised->out_scale *
+                                                                  Fp8ToFloat(kE4m3, code)));
+    }
+    return values;
+  }
   // What lies between is NaN.
   template <typename T>
   std::vector<T> Spread(const std::vector<T>& from, const warpledger_sdpa_strides& strides,
@@ -195,10 +224,11 @@ class E4m3Call {
 
   Problem problem_;
   Scopes scopes_;
+  bool in_e4m3_;
   Inputs inputs_;
   warpledger_sdpa_problem given_ = {};
   warpledger_sdpa_strides of_o_ = {};
-  DeviceBuffer q_, k_, v_, q_scale_, k_scale_, v_scale_, o_, lse_;
+  DeviceBuffer q_, k_, v_, q_scale_, k_scale_, v_scale_, o_scale_, o_, lse_;
 };
 
 // Whole tiles, ragged ones, groups, one row, one key, more keys than queries. All have many rows
@@ -230,6 +260,25 @@ TEST(LibraryE4m3, IsRightForEachScope) {
       ASSERT_EQ(call.Forward(workspace), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
       ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess) << ProblemName(problem);
       call.ExpectRight();
+    }
+  }
+}
+
+// O in E4M3: with one scale or one of each head, and any strides.
+TEST(LibraryE4m3, WritesE4m3) {
+  const DeviceBuffer workspace = Zeros(kAmple);
+  for (const Problem& problem : Problems()) {
+    for (const Layout layout : {Layout::kContiguous, Layout::kRowsOutside, Layout::kRowsWithGaps,
+                                Layout::kOutputWithGaps}) {
+      for (const Scopes& scopes : {kAllScopes[0], kAllScopes[3]}) {
+        const E4m3Call call(problem, scopes, layout, /*in_e4m3=*/true);
+        if (layout == Layout::kContiguous || layout == Layout::kOutputWithGaps) {
+          EXPECT_EQ(Described(call.given()).launches, 1);
+        }
+        ASSERT_EQ(call.Forward(workspace), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+        ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess) << ProblemName(problem);
+        call.ExpectRight();
+      }
     }
   }
 }
@@ -335,7 +384,7 @@ TEST(LibraryE4m3, GivesTheSameBitsWhereverEqualScalesLie) {
     given.dtype = WARPLEDGER_SDPA_E4M3;
     given.q_scale_scope = given.kv_scale_scope = scope;
     const Inputs inputs = WithQuantisedKv(problem, MakeInputs(problem, InputKind::kNormal, 5),
-                                          {.format = KvFormat::kE4m3}, true);
+                                          {.scheme = {.format = KvFormat::kE4m3}, .queries = true});
     const std::vector<float> scales(64, 0.01f);
     const DeviceBuffer q = OnGpu(inputs.quantised->q->codes);
     const DeviceBuffer k = OnGpu(inputs.quantised->k.codes);

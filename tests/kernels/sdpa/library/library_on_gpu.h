@@ -34,6 +34,8 @@ inline warpledger_sdpa_problem Given(const Problem& p) {
           0,
           0,
           0,
+          0,
+          0,
           0};
 }
 

@@ -32,6 +32,7 @@ arguments = argparse.Namespace()
 FIRST_PROBLEM, FIRST_CHOICE = Problem.q.offset, Choice.launches.offset
 SECOND_PROBLEM = Problem.total_q.offset
 THIRD_PROBLEM = Problem.q_scale_scope.offset
+FOURTH_PROBLEM = Problem.o_dtype.offset
 
 
 def problem(**changed):
@@ -63,7 +64,7 @@ class Library(unittest.TestCase):
 
     def test_refuses_what_makes_no_sense(self):
         self.refused(INVALID, "problem is null", None)
-        self.refused(INVALID, "problem.size is 8; it must be 168, or 48 as in the first", problem(size=8))
+        self.refused(INVALID, "problem.size is 8; it must be 176, or 48 as in the first", problem(size=8))
         self.refused(INVALID, "choice.size is 8; it must be 56, or 32 as in the first", problem(), Choice(8))
         for name in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
             for value in (0, -1):
@@ -111,6 +112,12 @@ class Library(unittest.TestCase):
                 self.refused(INVALID, f"{name} is {value}; it must be WARPLEDGER_SDPA_SCALE{most}",
                              problem(dtype=2, head_dim=128, **{name: value}))
         self.refused(INVALID, "q_scale_scope is 2", problem(dtype=2, head_dim=128, q_scale_scope=2))
+        self.refused(INVALID, "o_dtype is 2; it must be 0, for o is of q's dtype", problem(o_dtype=2))
+        for value in -1, 1, 3:
+            self.refused(INVALID, f"o_dtype is {value}; it must be WARPLEDGER_SDPA_FP16 or _E4M3",
+                         problem(dtype=2, head_dim=128, o_dtype=value))
+        self.refused(UNSUPPORTED, "o_dtype is E4M3 and kv_scale_scope _BLOCK; with scales per block o is fp16",
+                     problem(dtype=2, head_dim=128, kv_scale_scope=2, o_dtype=2))
         self.refused(UNSUPPORTED, "total_q is 9 and dtype E4M3",
                      problem(dtype=2, head_dim=128, total_q=9, total_kv=7, seq_kv=2**31 - 1, kv_scale_scope=2))
         # Elements of one byte: 16 of them between what is 16-byte aligned. O has fp16.
@@ -118,13 +125,16 @@ class Library(unittest.TestCase):
                 ("o", "o is 132 elements; it must be a multiple of 8, at least head_dim (128) and below 2^39"):
             row = 132 if name == "o" else 136
             self.refused(INVALID, said, problem(dtype=2, head_dim=128, **{name: Strides(0, 64 * row, row)}))
+        self.refused(INVALID, "o is 136 elements; it must be a multiple of 16",
+                     problem(dtype=2, head_dim=128, o_dtype=2, o=Strides(0, 64 * 136, 136)))
 
     @unittest.skipIf(shutil.which("nvidia-smi"), "there may be a GPU")
     def test_says_that_there_is_no_gpu(self):
         given = [problem(), problem(size=FIRST_PROBLEM), problem(size=SECOND_PROBLEM, total_q=-1),
                  problem(total_q=9, total_kv=7), problem(total_q=9, total_kv=7, q=Strides(-1, 64, 512)),
                  problem(total_q=9, total_kv=7, seq_q=0, seq_kv=2**20 + 1),
-                 problem(size=THIRD_PROBLEM, q_scale_scope=7),
+                 problem(size=THIRD_PROBLEM, q_scale_scope=7), problem(size=FOURTH_PROBLEM, o_dtype=7),
+                 problem(dtype=2, head_dim=128, o_dtype=2),
                  problem(dtype=2, head_dim=128, q_scale_scope=1, kv_scale_scope=2),
                  # What is there once has no stride to speak of.
                  problem(seq_q=1, q=Strides(0, 64, -1), o=Strides(0, 64, -1)),

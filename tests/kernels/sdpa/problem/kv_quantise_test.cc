@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "gtest/gtest.h"
+#include "kernels/sdpa/dtype/fp8.h"
 #include "kernels/sdpa/problem/inputs.h"
 #include "kernels/sdpa/problem/reference.h"
 
@@ -134,10 +135,46 @@ TEST(LaunchScales, PutTheHeadsLargestBeforeItsBlocksParts) {
   }
 }
 
+TEST(OutputScale, IsTheLeastPowerOfTwoThatHoldsV) {
+  const Inputs inputs = MakeInputs(kProblem, InputKind::kOutliers, 5);
+  for (const ScaleScope scope : {ScaleScope::kTensor, ScaleScope::kHead, ScaleScope::kBlock}) {
+    const QuantisedTensor v = Quantise(kProblem, inputs.v, {KvFormat::kE4m3, scope, 32});
+    double largest = 0;
+    for (int64_t at = 0; at < KeyElements(kProblem); ++at) {
+      largest = std::max(largest, std::fabs(Dequantise(v, at)));
+    }
+    const float scale = OutputScale(v);
+    EXPECT_EQ(std::log2(scale), std::floor(std::log2(scale)));
+    EXPECT_GE(448 * scale, largest * (1 - 0x1p-20));
+    EXPECT_LT(448 * scale / 2, largest);
+  }
+}
+
+TEST(Reference, RoundsOutputsToCodesWhereTheStorageSaysSo) {
+  KvStorage storage = {.quantised = true, .scheme = {KvFormat::kE4m3}, .queries = true};
+  const Inputs inputs = MakeInputs(kProblem, InputKind::kNormal, 5);
+  const Reference halves = ComputeReference(kProblem, WithQuantisedKv(kProblem, inputs, storage));
+  EXPECT_EQ(halves.out_scale, 0);
+  storage.output = true;
+  const Reference codes = ComputeReference(kProblem, WithQuantisedKv(kProblem, inputs, storage));
+  EXPECT_EQ(codes.out, halves.out);
+  EXPECT_EQ(codes.lse, halves.lse);
+  ASSERT_GT(codes.out_scale, 0);
+  EXPECT_NE(codes.naive_out, halves.naive_out);
+  for (size_t i = 0; i < codes.naive_out.size(); ++i) {
+    const float number = codes.naive_out[i] / codes.out_scale;
+    EXPECT_EQ(Fp8ToFloat(kE4m3, FloatToFp8(kE4m3, number, Fp8Overflow::kSpecial)), number);
+    // Half a step of four bits, or of the smallest numbers, and of the fp16 that was rounded first.
+    const float step = std::max(std::fabs(halves.naive_out[i]) / 8, codes.out_scale * 0x1p-9f);
+    EXPECT_LE(std::fabs(codes.naive_out[i] - halves.naive_out[i]), step * 0.51f);
+  }
+}
+
 TEST(Reference, OfQuantisedKvIsThatOfTheDequantisedValues) {
   const Inputs inputs = MakeInputs(kProblem, InputKind::kNormal, 5);
   for (const KvFormat format : kFormats) {
-    Inputs quantised = WithQuantisedKv(kProblem, inputs, {format, ScaleScope::kBlock, 32});
+    Inputs quantised =
+        WithQuantisedKv(kProblem, inputs, {.scheme = {format, ScaleScope::kBlock, 32}});
     // Scales that are powers of two leave the dequantised values fp16 numbers.
     for (QuantisedTensor* tensor : {&quantised.quantised->k, &quantised.quantised->v}) {
       for (float& scale : tensor->scales) scale = std::exp2(std::floor(std::log2(scale)));

@@ -54,7 +54,7 @@ struct Sums {
 // As many query heads as K/V heads.
 Sums SumsOf(const Problem& problem, uint64_t seed = kSeed) {
   const Inputs inputs = WithQuantisedKv(problem, MakeInputs(problem, InputKind::kOutliers, seed),
-                                        {KvFormat::kE4m3, ScaleScope::kHead}, true);
+                                        {.scheme = {KvFormat::kE4m3}, .queries = true});
   const Reference reference = ComputeReference(problem, inputs);
   const QuantisedTensor& q = *inputs.quantised->q;
   const QuantisedTensor& k = inputs.quantised->k;

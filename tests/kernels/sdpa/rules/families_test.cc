@@ -156,6 +156,11 @@ TEST(KvStorage, TakesQueriesTooWhereProductsAreOfFp8) {
   Config two_level = kFp8;
   two_level.wgmma_fp8_two_level = 1;
   EXPECT_EQ(KvStorageOf(two_level), storage);
+  EXPECT_FALSE(storage.output);
+  Config output = kFp8;
+  output.wgmma_fp8_output = 1;
+  EXPECT_TRUE(KvStorageOf(output).output);
+  EXPECT_TRUE(KvStorageOf(output).queries);
   two_level.wgmma_fp8_block_scale = 1;
   const KvStorage blocks = KvStorageOf(two_level);
   EXPECT_TRUE(blocks.queries);

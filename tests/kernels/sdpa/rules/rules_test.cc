@@ -275,6 +275,11 @@ const Ruling kRulings[] = {
     {"wgmma+kv_ring_stages+softmax_overlap+consumer_warpgroups+wgmma_tile=2+wgmma_fp8", 256,
      "wgmma_tile without softmax_overlap"},
     {"wgmma+kv_ring_stages+consumer_warpgroups+tma_store+wgmma_fp8", 256, ""},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_fp8+wgmma_fp8_output", 256, ""},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+tma_store+wgmma_fp8+wgmma_fp8_output", 256,
+     "wgmma_fp8_output without tma_store"},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_fp8_output", 256,
+     "wgmma_fp8_output needs wgmma_fp8"},
     // A tile's keys share a scale.
     {"wgmma+consumer_warpgroups+wgmma_fp8+wgmma_fp8_two_level+wgmma_fp8_block_scale", 64,
      "wgmma_fp8_block_scale without head_dim=64"},

@@ -213,6 +213,7 @@ TEST(HopperFp8Design, HoldsFp8OnEitherScheduleAndItsSumsInTwoLevels) {
   EXPECT_EQ(block_scale.base, exact);
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (!row.id.starts_with("wgmma_fp8")) continue;
+    if (row.id == "wgmma_fp8_output") continue;  // OutputFp8Design
     const bool own_arm = row.id == "wgmma_fp8_block_scale";
     EXPECT_EQ(IsPredicted(design, row, exact), !own_arm) << row.id;
     EXPECT_EQ(IsPredicted(design, row, block_scale.name), own_arm) << row.id;
