@@ -5,6 +5,7 @@ from plots.summary import SummaryError, checked
 
 _STALL = "smsp__average_warps_issue_stalled_"
 _STALL_END = "_per_issue_active.ratio"
+_LONGEST = 72  # characters of a name, for which figures have room
 
 
 _SCHEMA = {"gpu": {"name": str}, "provenance": {"created_utc": str, "ncu": str},
@@ -53,8 +54,12 @@ class ProfileSummary:
 
 
 def short(variant):
-    """The variant without its design, unless that leaves a bare level, as of `mma_layout:2`."""
+    """The variant without its design, unless that leaves a bare level, as of `mma_layout:2`; of a configuration of many
+    toggles the first and the last two."""
     name = variant.split(":", 1)[-1]
+    if len(name) > _LONGEST:
+        first, *_, last_but_one, last = name.split("+")
+        return f"{first}+…+{last_but_one}+{last}"
     return variant if name == "off" or name.isdecimal() else name
 
 

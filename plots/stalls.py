@@ -48,9 +48,11 @@ def _finding(launches, shape):
     names = {reason: label for reason, label, _ in _REASONS}
     variants = profile.short_names([launch["variant"] for launch in launches])
     (one, one_share), (other, other_share) = top(first), top(last)
-    return (f"At {shape} the warps of {variants[first['variant']]} wait most for "
-            f"{_spoken(one, names)} ({one_share:.0%} of their cycles), those of "
-            f"{variants[last['variant']]} for {_spoken(other, names)} ({other_share:.0%})")
+    text = (f"At {shape} the warps of {variants[first['variant']]} wait most for "
+            f"{_spoken(one, names)} ({one_share:.0%} of their cycles)")
+    if len(launches) == 1:
+        return text
+    return f"{text}, those of {variants[last['variant']]} for {_spoken(other, names)} ({other_share:.0%})"
 
 
 def draw(summary, shape):

@@ -204,6 +204,16 @@ class OverviewTest(FigureTest):
                          "barriers (42% of their cycles), those of ping_pong for the fixed latency of their own "
                          "instructions (44%)")
 
+    def test_the_stalls_of_one_long_configuration_are_readable(self):
+        data = profiles()
+        data["profiles"] = [launch for launch in data["profiles"] if launch["shape"] == "mission_b"][:1]
+        data["profiles"][0]["variant"] = "+".join(["wgmma", *(f"wgmma_toggle_{i}" for i in range(12))])
+        figure = stalls.draw(ProfileSummary(data), "mission_b")
+        self.assert_readable(figure)
+        self.assertEqual(heading(figure),
+                         "At mission_b the warps of wgmma+…+wgmma_toggle_10+wgmma_toggle_11 wait most for each other "
+                         "at barriers (42% of their cycles)")
+
     def test_launches_that_failed_are_left_out(self):
         data = profiles()
         data["profiles"][0]["reason"] = "ncu exited with status 9"
