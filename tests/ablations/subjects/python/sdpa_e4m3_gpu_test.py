@@ -133,8 +133,9 @@ class OnAGpu(unittest.TestCase):
                     numbers = (expected / scale).clamp(-448, 448)
                     out = wl.sdpa(*codes, **given, out_scale=scale)
                     self.assertEqual((out.dtype, out.stride()), (torch.float8_e4m3fn, codes[0].stride()))
-                    steps = 2.0 ** (torch.log2(numbers.abs().clamp(min=2.0 ** -6)).floor() - 3)
                     rounded_before = (expected.abs() * 2.0 ** -11).clamp(min=2.0 ** -25) / scale
+                    largest = (numbers.abs() + rounded_before).clamp(min=2.0 ** -6)
+                    steps = 2.0 ** (torch.log2(largest).floor() - 3)
                     self.assertTrue(((out.float() - numbers).abs() <= 0.501 * steps + rounded_before).all())
                     by_operator = sdpa(*codes, **given, out_scale=scale)
                     self.assertTrue(torch.equal(by_operator.view(torch.uint8), out.view(torch.uint8)))
