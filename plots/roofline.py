@@ -146,7 +146,7 @@ def draw(summary):
     handles = [Line2D([], [], label=shape,
                       **style.mark_arguments(style.SERIES[i % len(style.SERIES)][1],
                                              style.SERIES[i % len(style.SERIES)][0], True))
-               for i, shape in enumerate(shapes)]
+               for i, shape in enumerate(shapes) if any(point["shape"] == shape for point in points)]
     style.legend_below(figure, handles, 0.15, (left + width / 2) / style.WIDTH_IN,
                        fontsize=style.ROW_PT)
     heading.draw(figure)

@@ -158,6 +158,13 @@ class OverviewTest(FigureTest):
             launch["variant"] = long
         self.assert_readable(roofline.draw(ProfileSummary(data)))
 
+    def test_the_roofline_has_no_key_of_a_shape_without_a_time(self):
+        data = profiles()
+        for launch in data["profiles"]:
+            launch["p50_us"] = launch["p50_us"] if launch["shape"] == "long" else None
+        keys = roofline.draw(ProfileSummary(data)).legends[0].get_texts()
+        self.assertEqual([text.get_text() for text in keys], ["long"])
+
     def test_variants_of_one_short_name_keep_their_whole_names(self):
         self.assertEqual(profile.short_names(["a:one", "b:one", "b:two"]),
                          {"a:one": "a:one", "b:one": "b:one", "b:two": "two"})
