@@ -59,20 +59,19 @@ Error Against(const sdpa::Reference& reference, Value value) {
   return error;
 }
 
-// Half the spacing of a dtype's numbers at `magnitude`.
-double HalfUlp(sdpa::Dtype dtype, double magnitude) {
-  const int least = sdpa::SmallestExponent(dtype);
+// Half the spacing at `magnitude` of numbers whose exponents begin with `least`.
+double HalfStep(double magnitude, int least, int mantissa_bits) {
   const int exponent = magnitude > 0 ? std::max(std::ilogb(magnitude), least) : least;
-  return std::ldexp(0.5, exponent - sdpa::MantissaBits(dtype));
+  return std::ldexp(0.5, exponent - mantissa_bits);
 }
 
 // The rounding that no output escapes, at `magnitude`.
-double HalfStep(const sdpa::Reference& reference, double magnitude) {
-  if (reference.out_scale == 0) return HalfUlp(reference.dtype, magnitude);
-  constexpr int kLeast = 1 - sdpa::kE4m3.bias;
-  const double code = magnitude / reference.out_scale;
-  const int exponent = code > 0 ? std::max(std::ilogb(code), kLeast) : kLeast;
-  return reference.out_scale * std::ldexp(0.5, exponent - sdpa::kE4m3.mantissa_bits);
+double HalfStepOfOutput(const sdpa::Reference& reference, double magnitude) {
+  const float scale = reference.out_scale;
+  return scale == 0
+             ? HalfStep(magnitude, sdpa::SmallestExponent(reference.dtype),
+                        sdpa::MantissaBits(reference.dtype))
+             : scale * HalfStep(magnitude / scale, 1 - sdpa::kE4m3.bias, sdpa::kE4m3.mantissa_bits);
 }
 
 // The first element that is infinite or NaN; values.size(): none is. Tens of millions are asked
@@ -145,7 +144,7 @@ Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::
   });
   result.max_err = ours.max;
   result.mean_err = ours.mean;
-  result.max_err_limit = 2 * naive.max + HalfStep(reference, max_reference);
+  result.max_err_limit = 2 * naive.max + HalfStepOfOutput(reference, max_reference);
   result.mean_err_limit = 1.5 * naive.mean;
   if (!(result.max_err <= result.max_err_limit)) {
     result.reason =

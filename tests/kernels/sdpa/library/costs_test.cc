@@ -57,6 +57,19 @@ TEST(LibraryKernels, ReadScalesWhereTheCallerHasThem) {
   }
 }
 
+// Two tiles of queries a head, of 8 and 4 tiles of 64 keys, for 66 pairs of CTAs: 48 pairs take the
+// long ones, 18 two short ones each, and the 12 that are left meet 8 tiles on any pair. An equal
+// share would be 8.7.
+TEST(CostTermsOf, PlayTheQueueUnderTheMask) {
+  EXPECT_DOUBLE_EQ(TermOf("chain", "pipelined_pairs", {3, 16, 8, 458, 458, 256, true}), 12);
+}
+
+// However many rounds there are, and none is left out.
+TEST(CostTermsOf, CountRoundsOfEqualTilesWithoutAMask) {
+  EXPECT_DOUBLE_EQ(TermOf("chain", "pipelined", {1, 513, 513, 128, 128, 128, false}), 4);
+  EXPECT_DOUBLE_EQ(TermOf("chain", "pipelined", {1, 132 * 17 + 1, 1, 128, 128, 128, false}), 18);
+}
+
 TEST(CostTermsOf, CountBytesOfE4m3) {
   const Problem p = {1, 8, 8, 1000, 1000, 128, false};
   constexpr double kMegabytes = 8 * 1000 * 128 / 1e6;  // of one byte an element
