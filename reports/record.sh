@@ -52,16 +52,21 @@ lengths() { # of a head dimension, full and causal
   done
   echo "${shapes#,}"
 }
-# The library's kernels, on 50 problems of reports/random_problems.py, by head_dim and seed.
-# kernels/sdpa/library/fit_costs.py fits costs to the first three, and its choice is checked on the others.
-readonly kLibrary="--processes=1 --blocks=3 --peers=off"
+# The library's kernels on problems of reports/random_problems.py. kernels/sdpa/library/fit_costs.py
+# fits costs to all of them but the last, on which its choice is checked.
+random() { # SET SEED COUNT: a set of each head_dim
+  local head_dim
+  for head_dim in 64 128 256; do
+    echo "$1_d$head_dim|library_d$head_dim|random:$head_dim:$2:$3|--processes=1 --blocks=3 --peers=off"
+  done
+}
 readonly kSets="
-library_d64|library_d64|random:64:281102|$kLibrary
-library_d128|library_d128|random:128:281102|$kLibrary
-library_d256|library_d256|random:256:281102|$kLibrary
-library_other_d64|library_d64|random:64:281101|$kLibrary
-library_other_d128|library_d128|random:128:281101|$kLibrary
-library_other_d256|library_d256|random:256:281101|$kLibrary
+$(random library 281102 50)
+$(random library_other 281101 50)
+$(random library_third 281103 50)
+$(random library_fourth 281104 70)
+$(random library_fifth 281105 70)
+$(random library_check 281106 70)
 ladder|ladder|ladder|
 ladder_cold|ladder|medium,b2_h8_s256_d64,b1_h8_s512_d64,long|--cache=cold
 hopper_small|hopper_small|b2_h8_s256_d64,b1_h8_s512_d64,medium,long|
@@ -180,11 +185,12 @@ else
 fi
 
 flags_of() { # SET: its flags into `call`; a further flag takes the place of the set's own
-  local name=$1 design shapes own flag own_flags head_dim seed
+  local name=$1 design shapes own flag own_flags head_dim seed count
   IFS='|' read -r _ design shapes own <<<"$(set_of "$name")"
   if [[ $shapes == random:* ]]; then
-    IFS=: read -r _ head_dim seed <<<"$shapes"
-    shapes=$("$python" "$root/reports/random_problems.py" --head_dim "$head_dim" --count 50 --seed "$seed")
+    IFS=: read -r _ head_dim seed count <<<"$shapes"
+    shapes=$("$python" "$root/reports/random_problems.py" --head_dim "$head_dim" --count "$count" \
+      --seed "$seed")
   fi
   read -ra own_flags <<<"$own"
   own_flags=(${own_flags[@]+"${own_flags[@]/#--study=/--study=$root/ablations/studies/}"})
