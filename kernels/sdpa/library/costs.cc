@@ -2,6 +2,7 @@
 #include "kernels/sdpa/library/costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -48,6 +49,8 @@ struct Tiling {
   int64_t slots = 1;        // CTAs that the GPU holds at once
   int pieces = 1;           // of a tile of queries, that its CTA takes one after another
   int cluster = 1;          // SMs that a CTA stands for here
+  int packed = 1;           // heads of queries that share a tile
+  bool by_length = true;    // CTAs begin with the longest under the mask; else head by head
 
   int64_t ctas() const { return heads * query_tiles * splits; }
 };
@@ -82,38 +85,67 @@ double MeanKeyTiles(const Problem& p, const Tiling& tiling) {
   return sum / static_cast<double>(taken);
 }
 
-// The longest chain of key tiles on one slot. Under the mask slots take the longest tile that is
-// left, each as it comes free: kernels do so among heads that share L2. Where that would be many
-// steps, it is the longest tile or an equal share of all.
-double Chain(const Problem& p, const Tiling& tiling, double mean) {
-  constexpr int64_t kMostRounds = 16;
+// What the slot that ends last does.
+struct Chain {
+  double tiles = 0;  // of keys
+  int64_t ctas = 0;  // whose they are
+};
+
+// The longest chain on one slot. Under the mask slots take the next tile of queries as they come
+// free: the longest that is left, as kernels do among heads that share L2, or head by head from the
+// shortest on. Where that would be many steps, it is the longest tile or an equal share of all,
+// and head by head half of the longest more.
+Chain LongestChain(const Problem& p, const Tiling& tiling, double mean) {
+  const int64_t most_rounds = tiling.by_length ? 16 : 4;
   constexpr int64_t kMostTiles = 256;
+  // A CTA's start and end take about as long as so many keys.
+  constexpr double kKeysOfCta = 256;
   const double longest = KeyTiles(p, tiling, tiling.query_tiles - 1);
   const int64_t rounds = CeilDiv(tiling.ctas(), tiling.slots);
-  if (!p.causal) return longest * static_cast<double>(rounds);
-  if (rounds > kMostRounds || tiling.query_tiles > kMostTiles) {
-    return std::max(longest,
-                    mean * static_cast<double>(tiling.ctas()) / static_cast<double>(tiling.slots));
+  if (!p.causal) return {longest * static_cast<double>(rounds), rounds};
+  if (rounds > most_rounds || tiling.query_tiles > kMostTiles) {
+    const double share =
+        mean * static_cast<double>(tiling.ctas()) / static_cast<double>(tiling.slots);
+    return {std::max(longest, share + (tiling.by_length ? 0 : longest / 2)), rounds};
   }
-  using Group = std::pair<double, int64_t>;  // a chain, and how many slots have it
-  std::vector<Group> groups = {{0, tiling.slots}};
-  const auto push = [&](double chain, int64_t slots) {
-    groups.emplace_back(chain, slots);
-    std::push_heap(groups.begin(), groups.end(), std::greater());
+  struct Group {  // slots that do the same
+    double ends = 0;
+    Chain chain;
+    int64_t slots = 0;
   };
-  for (int64_t at = tiling.query_tiles - 1; at >= 0; --at) {
-    const double tiles = KeyTiles(p, tiling, at);
-    for (int64_t left = tiling.heads * tiling.splits; left > 0 && tiles > 0;) {
-      std::pop_heap(groups.begin(), groups.end(), std::greater());
-      const auto [chain, slots] = groups.back();
-      groups.pop_back();
-      const int64_t taken = std::min(left, slots);
-      if (taken < slots) push(chain, slots - taken);
-      push(chain + tiles, taken);
-      left -= taken;
+  const auto later = [](const Group& a, const Group& b) { return a.ends > b.ends; };
+  std::vector<Group> groups = {{0, {}, tiling.slots}};
+  const auto take = [&](double tiles, int64_t ctas) {
+    while (ctas > 0) {
+      std::pop_heap(groups.begin(), groups.end(), later);
+      Group& first = groups.back();
+      Group then = first;
+      then.slots = std::min(ctas, first.slots);
+      ctas -= then.slots;
+      first.slots -= then.slots;
+      if (first.slots == 0) {
+        groups.pop_back();
+      } else {
+        std::push_heap(groups.begin(), groups.end(), later);
+      }
+      then.ends += tiles + kKeysOfCta / tiling.keys;
+      then.chain = {then.chain.tiles + tiles, then.chain.ctas + 1};
+      groups.push_back(then);
+      std::push_heap(groups.begin(), groups.end(), later);
+    }
+  };
+  if (tiling.by_length) {
+    for (int64_t at = tiling.query_tiles - 1; at >= 0; --at) {
+      take(KeyTiles(p, tiling, at), tiling.heads * tiling.splits);
+    }
+  } else {
+    std::vector<double> tiles(tiling.query_tiles);
+    for (int64_t at = 0; at < tiling.query_tiles; ++at) tiles[at] = KeyTiles(p, tiling, at);
+    for (int64_t head = 0; head < tiling.heads; ++head) {
+      for (const double each : tiles) take(each, tiling.splits);
     }
   }
-  return std::max_element(groups.begin(), groups.end())->first;
+  return std::min_element(groups.begin(), groups.end(), later)->chain;
 }
 
 Config Compiled(const LibraryKernel& kernel, const Problem& p) {
@@ -138,9 +170,13 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
     case Family::kResident: {
       const ResidentShape shape = ResidentShapeOf(config);
       // CTAs of a cluster divide the keys, as splits do; the warpgroups of one do it again.
-      t = {heads_q,          CeilDiv(p.seq_q, kRowsPerConsumer),
-           kRowsPerConsumer, ChunkKeys(shape) * shape.warpgroups,
-           shape.cluster,    int64_t{gpu.sms} * (shape.warpgroups == 1 ? 4 : 2)};
+      t = {.heads = heads_q,
+           .query_tiles = CeilDiv(p.seq_q, kRowsPerConsumer),
+           .positions = kRowsPerConsumer,
+           .keys = ChunkKeys(shape) * shape.warpgroups,
+           .splits = shape.cluster,
+           .slots = int64_t{gpu.sms} * (shape.warpgroups == 1 ? 3 : 1),  // by registers
+           .by_length = false};
       break;
     }
     case Family::kWgmma: {
@@ -160,7 +196,8 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
            .keys = shape.tile_n,
            .slots = std::max<int64_t>(int64_t{gpu.sms} * at_once / shape.cluster, 1),
            .pieces = pieces,
-           .cluster = shape.cluster};
+           .cluster = shape.cluster,
+           .packed = shape.pack_heads ? group : 1};
       const int64_t tiles = t.heads * t.query_tiles;
       if (shape.split_kv && tiles <= gpu.sms) {
         const int rows = std::min(TileM(shape), p.seq_q * (shape.pack_heads ? group : 1));
@@ -170,13 +207,15 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
     }
     case Family::kMma: {
       const MmaShape shape = MmaShapeOf(config);
-      const int64_t rows = int64_t{p.seq_q} * (shape.pack_heads ? group : 1);
-      t = {shape.pack_heads ? heads_kv : heads_q,
-           CeilDiv(rows, TileM(shape)),
-           std::max(1, TileM(shape) / (shape.pack_heads ? group : 1)),
-           shape.tile_n * shape.key_groups,
-           1,
-           int64_t{gpu.sms} * CtasPerSm(shape, {.sms = gpu.sms, .smem_per_sm = kSmemPerSm})};
+      const int packed = shape.pack_heads ? group : 1;
+      const int per_sm = CtasPerSm(shape, {.sms = gpu.sms, .smem_per_sm = kSmemPerSm});
+      t = {.heads = shape.pack_heads ? heads_kv : heads_q,
+           .query_tiles = CeilDiv(int64_t{p.seq_q} * packed, TileM(shape)),
+           .positions = std::max(1, TileM(shape) / packed),
+           .keys = shape.tile_n * shape.key_groups,
+           .slots = int64_t{gpu.sms} * per_sm,
+           .packed = packed,
+           .by_length = false};
       const int64_t tiles = t.heads * t.query_tiles;
       if (shape.split_kv && tiles < kMaxPartials) {
         const int64_t kv_tiles = CeilDiv(p.seq_kv, shape.tile_n);
@@ -225,6 +264,11 @@ bool Takes(const LibraryKernel& kernel, const Problem& p) {
   return TilingOf(kernel, p, {1}).ctas() <= std::numeric_limits<int>::max();
 }
 
+int CtasPerSm(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
+  const Tiling t = TilingOf(kernel, p, gpu);
+  return static_cast<int>(t.slots * t.cluster / gpu.sms);
+}
+
 CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
   const Tiling t = TilingOf(kernel, p, gpu);
   const double mean = MeanKeyTiles(p, t);
@@ -232,21 +276,37 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
   const auto slots = static_cast<double>(t.slots);
   const double megabyte = 1e6;
   const bool combines = t.splits > 1 && FamilyOf(kernel.config) != Family::kResident;
+  const auto rows = static_cast<double>(std::min<int64_t>(t.positions, p.seq_q) * t.packed);
   const double output = static_cast<double>(QueryElements(p)) * 4 / megabyte;
   const int bytes = TakesE4m3(kernel) ? 1 : 2;
-  const double inputs = static_cast<double>(QueryElements(p) + 2 * KeyElements(p)) * bytes;
-  const double chain = Chain(p, t, mean);
-  return {
-      1,
-      p.causal ? 1.0 : 0.0,
-      static_cast<double>(t.pieces * CeilDiv(t.ctas() * t.cluster, gpu.sms)),
-      combines ? 1.0 : 0.0,
-      combines ? output : 0.0,
-      combines ? output * static_cast<double>(t.splits) : 0.0,
-      chain,
-      p.causal ? chain : 0.0,
-      mean * ctas / slots,
-      (inputs + static_cast<double>(QueryElements(p)) * (WritesE4m3(kernel) ? 1 : 2)) / megabyte};
+  const double moved = (static_cast<double>(QueryElements(p) + 2 * KeyElements(p)) * bytes +
+                        static_cast<double>(QueryElements(p)) * (WritesE4m3(kernel) ? 1 : 2)) /
+                       megabyte;
+  const Chain chain = LongestChain(p, t, mean);
+  const auto rounds =
+      static_cast<double>(t.pieces * std::min(CeilDiv(t.ctas() * t.cluster, gpu.sms),
+                                              chain.ctas * CtasPerSm(kernel, p, gpu)));
+  const double longest = KeyTiles(p, t, t.query_tiles - 1);
+  const double work = mean * ctas / slots;
+  const int64_t of_split = t.splits * t.keys;
+  const double filled =
+      static_cast<double>(p.seq_kv) / static_cast<double>(of_split * CeilDiv(p.seq_kv, of_split));
+  return {1,
+          p.causal ? 1.0 : 0.0,
+          rounds,
+          rounds / std::max(longest, 1.0),
+          std::min(longest, 3.0),
+          combines ? 1.0 : 0.0,
+          combines ? std::sqrt(rows * static_cast<double>(t.splits)) : 0.0,
+          combines ? output : 0.0,
+          moved,
+          chain.tiles * filled,
+          chain.tiles,
+          p.causal ? chain.tiles : 0.0,
+          work,
+          p.causal ? work : 0.0,
+          ctas > slots ? std::max(chain.tiles - std::max(work, longest), 0.0) : 0.0,
+          moved};
 }
 
 bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {

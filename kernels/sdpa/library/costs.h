@@ -2,9 +2,10 @@
 // How long each of the library's kernels should take. Host-safe.
 //
 // A kernel's time is a sum of terms that the problem and the launch fix: a call, rounds of CTAs,
-// what joining split keys takes, and the larger of two: what the tensor cores' work takes, which is
-// the longest chain of key tiles on an SM and the work of all SMs, or what DRAM takes for Q, K, V
-// and O. What each term costs is fitted on records by fit_costs.py, which writes fitted_costs.h.
+// what joining split keys takes, what nothing hides of Q, K, V and O, and the larger of two: what
+// the tensor cores' work takes, which is the longest chain of key tiles on an SM and the work of
+// all SMs, or what DRAM takes for Q, K, V and O. What each term costs is fitted on records by
+// fit_costs.py, which writes fitted_costs.h.
 //
 //   const double us = ExpectedUs(kLibraryKernels[0], {1, 8, 8, 512, 512, 64, false}, {132});
 
@@ -19,16 +20,31 @@
 
 namespace warpledger::sdpa {
 
-inline constexpr int kCostTerms = 10;
+inline constexpr int kCostTerms = 16;
 using CostTerms = std::array<double, kCostTerms>;
 
-// What each entry of CostTerms counts, as fit_costs.py prints it.
+// What each entry of CostTerms counts, as fit_costs.py prints it:
+//   call, causal call   1 each
+//   rounds              CTAs that an SM takes
+//   short rounds        rounds over the tiles of keys of the longest CTA: few tiles hide less
+//   first tiles         tiles of keys of the longest CTA, up to three, in which pipelines fill
+//   combine             1 where split keys are joined
+//   joined parts        the root of a tile's rows times its splits, as loads of parts overlap
+//   combined MB         O in FP32, where split keys are joined
+//   open MB             Q, K, V and O; a part of their way nothing hides
+//   keys                the longest chain without what its last tiles lack of keys
+//   chain, causal chain the longest chain of tiles of keys on a slot
+//   work, causal work   all tiles of keys over all slots
+//   tail                how much longer the longest chain is than that, where slots take turns
+//   MB                  Q, K, V and O
 inline constexpr const char* kCostTermNames[kCostTerms] = {
-    "call",      "causal call", "rounds",       "combine", "combined MB",
-    "splits MB", "chain",       "causal chain", "work",    "MB"};
+    "call",        "causal call", "rounds",       "short rounds",
+    "first tiles", "combine",     "joined parts", "combined MB",
+    "open MB",     "keys",        "chain",        "causal chain",
+    "work",        "causal work", "tail",         "MB"};
 // From the first of tiles on they are the tiles' work; the last one is DRAM's.
-inline constexpr int kFirstTileTerm = 6;
-inline constexpr int kDramTerm = 9;
+inline constexpr int kFirstTileTerm = 10;
+inline constexpr int kDramTerm = 15;
 static_assert(std::string_view(kCostTermNames[kFirstTileTerm]) == "chain" &&
               std::string_view(kCostTermNames[kDramTerm]) == "MB");
 
@@ -40,6 +56,9 @@ struct Gpu {
 
 // Whether the kernel takes the problem at all: its head_dim and dtype, and what a launch holds.
 bool Takes(const LibraryKernel& kernel, const Problem& problem);
+
+// CTAs of a kernel that takes the problem that an SM holds at once, or 1 where a cluster needs two.
+int CtasPerSm(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
 
 // The terms of a kernel that takes the problem.
 CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says for each problem that standard input names, by its sizes or as the suite does, what the
 // library knows of it on an H200: a line of JSON with the choice, what the terms count,
-// and each kernel's configuration, terms and expected time. Kernels of E4M3, of which the choice is
-// none, are apart. fit_costs.py reads it.
+// and each kernel's configuration, CTAs an SM, terms and expected time. Kernels of E4M3, of which
+// the choice is none, are apart. fit_costs.py reads it.
 
 #include <cstdio>
 #include <iostream>
@@ -33,10 +33,11 @@ void PrintKernels(const Problem& problem, bool e4m3) {
   for (const LibraryKernel& kernel : kLibraryKernels) {
     if (kernel.config.varlen || TakesE4m3(kernel) != e4m3 || !Takes(kernel, problem)) continue;
     std::printf(
-        R"(%s"%s":{"config":"%s","form_of":"%s","costs_of":"%s","us_by_costs":%.17g,"us":%.17g,"terms":[)",
+        R"(%s"%s":{"config":"%s","form_of":"%s","costs_of":"%s","ctas_per_sm":%d,"us_by_costs":%.17g,"us":%.17g,"terms":[)",
         comma, std::string(kernel.name).c_str(), ConfigName(kernel.config).c_str(),
         std::string(kernel.form_of).c_str(), std::string(CostsOf(kernel)).c_str(),
-        UsByCosts(kernel, problem, kGpu), ExpectedUs(kernel, problem, kGpu));
+        CtasPerSm(kernel, problem, kGpu), UsByCosts(kernel, problem, kGpu),
+        ExpectedUs(kernel, problem, kGpu));
     const CostTerms terms = CostTermsOf(kernel, problem, kGpu);
     for (int i = 0; i < kCostTerms; ++i) std::printf("%s%.17g", i == 0 ? "" : ",", terms[i]);
     std::printf("]}");

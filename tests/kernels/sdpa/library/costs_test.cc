@@ -2,6 +2,7 @@
 #include "kernels/sdpa/library/costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <vector>
 
@@ -62,6 +63,36 @@ TEST(LibraryKernels, ReadScalesWhereTheCallerHasThem) {
 // share would be 8.7.
 TEST(CostTermsOf, PlayTheQueueUnderTheMask) {
   EXPECT_DOUBLE_EQ(TermOf("chain", "pipelined_pairs", {3, 16, 8, 458, 458, 256, true}), 12);
+}
+
+// Eight tiles of queries of each of 17 heads, of one to eight tiles of keys: four CTAs of one tile
+// are left for the 132 places, and follow others of one tile, before the longest end.
+TEST(CostTermsOf, CountRoundsOfThePlaceThatEndsLast) {
+  const Problem p = {1, 17, 17, 512, 512, 256, true};
+  EXPECT_DOUBLE_EQ(TermOf("rounds", "split_wgmma", p), 1);
+  EXPECT_DOUBLE_EQ(TermOf("chain", "split_wgmma", p), 8);
+  Problem full = p;
+  full.causal = false;
+  EXPECT_DOUBLE_EQ(TermOf("rounds", "split_wgmma", full), 2);
+}
+
+// Small-problem kernels take heads by turns, and each head's tiles from the shortest on, so that
+// the last one taken is the longest.
+TEST(CostTermsOf, PlayHeadsByTurnsWhereAKernelTakesThemSo) {
+  const Problem p = {1, 9, 9, 1408, 1408, 64, true};  // 22 tiles of queries, 396 CTAs: all at once
+  EXPECT_DOUBLE_EQ(TermOf("chain", "resident", p), 6);
+  Problem more = p;
+  more.heads_q = more.heads_kv = 10;  // the tenth head's 44 CTAs follow those of one tile
+  EXPECT_GT(TermOf("chain", "resident", more), 6);
+  EXPECT_DOUBLE_EQ(TermOf("tail", "resident", p), 0);
+  EXPECT_GT(TermOf("tail", "resident", more), 0);
+}
+
+TEST(CostTermsOf, JoinRowsOfHeadsThatShareATile) {
+  const Problem p = {1, 8, 1, 2, 8192, 128, false};
+  EXPECT_DOUBLE_EQ(TermOf("joined parts", "split_wgmma", p), std::sqrt(2 * 8 * 64))
+      << "of 64 splits";
+  EXPECT_DOUBLE_EQ(TermOf("joined parts", "pipelined", p), 0);
 }
 
 // However many rounds there are, and none is left out.
@@ -162,8 +193,9 @@ TEST(ExpectedUs, OfAFormIsLessWhereItIsTheFasterOne) {
     for (const bool causal : {false, true}) {
       EXPECT_EQ(form(of(16384, head_dim, causal)), "pipelined_pairs") << head_dim << causal;
     }
-    EXPECT_EQ(form(of(2048, head_dim, true)), "pipelined") << head_dim;
   }
+  EXPECT_EQ(form(of(2048, 128, true)), "pipelined");
+  EXPECT_EQ(form(of(1024, 256, true)), "pipelined") << "by 1.5%; with 2048 keys by 0.3%";
   EXPECT_EQ(form(of(512, 128, true)), "pipelined_short");
   // Seven tiles of queries a head: one in eight CTAs of pairs would have none.
   EXPECT_EQ(form({8, 48, 12, 896, 896, 128, false}), "pipelined");
