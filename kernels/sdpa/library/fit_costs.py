@@ -6,6 +6,7 @@
         --record RECORD --record RECORD --write kernels/sdpa/library/fitted_costs.h
     kernels/sdpa/library/fit_costs.py … --record RECORD            only the regret on the records
     kernels/sdpa/library/fit_costs.py … --record RECORD --folds 5  the regret on problems that a fit has not seen
+    kernels/sdpa/library/fit_costs.py … --record RECORD --explain b1_h1_s192_d64   what was expected, and why
 
 Records are of the designs `library_…`, and of any design that has arms of kernels' configurations. A cost is at
 least 0; relative errors are what is made least, in the mean square. Costs are of a kernel and a head_dim: both
@@ -249,6 +250,15 @@ def table(found, title):
           f"{100 * values.max():.1f}% at most; the fastest kernel for {np.sum(values == 0)}")
 
 
+def explained(row, line):
+    """The lines that say what each kernel took, what the library expects, and what the terms count."""
+    yield f"{row.problem}{', each alone' if row.alone else ''}: the library takes {line['choice']}"
+    for name, us in sorted(row.us.items(), key=lambda item: item[1]):
+        it = all_kernels(line)[name]
+        terms = ", ".join(f"{count} {term:.4g}" for count, term in zip(line["counts"], it["terms"]) if term)
+        yield f"  {us:9.2f} us, expected {it['us']:9.2f} us ({100 * (it['us'] / us - 1):+.1f}%)  {name}: {terms}"
+
+
 HEADER = """// SPDX-License-Identifier: Apache-2.0
 // Written by fit_costs.py; edit nothing here. Of these records:
 %s
@@ -298,6 +308,8 @@ def main():
                         help="fit, and write the header here: choices change when print_costs is built anew")
     parser.add_argument("--folds", type=int, metavar="N",
                         help="fit N times, each time without one in N problems, and show the regret on these")
+    parser.add_argument("--explain", action="append", default=[], metavar="PROBLEM",
+                        help="show its times in the records, those that the library expects, and the terms")
     parser.add_argument("--show", type=float, default=6, metavar="PERCENT",
                         help="name the problems of more regret than this (default: 6)")
     arguments = parser.parse_args()
@@ -306,6 +318,14 @@ def main():
         parser.error("the records hold no arm of the library")
     if arguments.write:
         write(arguments.write, arguments.record, rows, said)
+        return 0
+    if arguments.explain:
+        unknown = set(arguments.explain) - {row.problem for row in rows}
+        if unknown:
+            parser.error(f"the records have no problem {', '.join(sorted(unknown))}")
+        for row in rows:
+            if row.problem in arguments.explain:
+                print("\n".join(explained(row, said[row.problem])))
         return 0
     found = held_out(rows, said, arguments.folds) if arguments.folds else regrets(rows, said)
     for dim in sorted({head_dim(problem) for _, problem, *_ in found}):

@@ -240,6 +240,23 @@ class Costs(unittest.TestCase):
             self.skipTest("no other record has all kernels of today")
         self.assert_chooses_well(fit_costs.regrets(whole, said), 1)
 
+    def test_explain_what_was_expected_of_a_problem(self):
+        line = {"choice": "b", "counts": ["call", "chain"], "e4m3": {},
+                "kernels": {"a": {"us": 3.0, "terms": [1, 0]}, "b": {"us": 2.0, "terms": [1, 7.5]}}}
+        row = fit_costs.Row("b1_h1_s64_d64", False, {"a": 2.5, "b": 4.0})
+        self.assertEqual(list(fit_costs.explained(row, line)), [
+            "b1_h1_s64_d64: the library takes b",
+            "       2.50 us, expected      3.00 us (+20.0%)  a: call 1",
+            "       4.00 us, expected      2.00 us (-50.0%)  b: call 1, chain 7.5"])
+
+    def test_refuse_to_explain_a_problem_that_no_record_has(self):
+        record = max(ROOT.glob("reports/data/h200/library_d64-*.tar.zst"))
+        done = subprocess.run([sys.executable, FOLDER / "fit_costs.py", "--program", arguments.program, "--terms",
+                               arguments.print_costs, "--record", record, "--explain", "b1_h1_s7_d64"],
+                              check=False, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("the records have no problem b1_h1_s7_d64", done.stderr)
+
     def test_are_never_below_0(self):
         a, b = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]]), np.array([3.0, 2.0, 1.0])
         np.testing.assert_allclose(np.linalg.lstsq(a, b, rcond=None)[0], [4, -1], rtol=1e-9)
