@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "kernels/sdpa/library/fitted_costs.h"
