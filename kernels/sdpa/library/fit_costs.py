@@ -7,6 +7,7 @@
     kernels/sdpa/library/fit_costs.py … --record RECORD            only the regret on the records
     kernels/sdpa/library/fit_costs.py … --record RECORD --folds 5  the regret on problems that a fit has not seen
     kernels/sdpa/library/fit_costs.py … --record RECORD --explain b1_h1_s192_d64   what was expected, and why
+    kernels/sdpa/library/fit_costs.py … --record RECORD --worth    what would be lost without each kernel
 
 Records are of the designs `library_…`, and of any design that has arms of kernels' configurations. A cost is at
 least 0; relative errors are what is made least, in the mean square. Costs are of a kernel and a head_dim: both
@@ -259,6 +260,17 @@ def explained(row, line):
         yield f"  {us:9.2f} us, expected {it['us']:9.2f} us ({100 * (it['us'] / us - 1):+.1f}%)  {name}: {terms}"
 
 
+def worth(rows):
+    """{(head_dim, kernel): [how much longer the fastest other kernel takes, 0 where another one is the fastest]}"""
+    found = collections.defaultdict(list)
+    for row in rows:
+        for name in row.us:
+            others = [us for other, us in row.us.items() if other != name]
+            if others:
+                found[head_dim(row.problem), name].append(min(others) / min(row.us.values()) - 1)
+    return found
+
+
 HEADER = """// SPDX-License-Identifier: Apache-2.0
 // Written by fit_costs.py; edit nothing here. Of these records:
 %s
@@ -310,6 +322,8 @@ def main():
                         help="fit N times, each time without one in N problems, and show the regret on these")
     parser.add_argument("--explain", action="append", default=[], metavar="PROBLEM",
                         help="show its times in the records, those that the library expects, and the terms")
+    parser.add_argument("--worth", action="store_true",
+                        help="show how much longer the fastest other kernel takes than each")
     parser.add_argument("--show", type=float, default=6, metavar="PERCENT",
                         help="name the problems of more regret than this (default: 6)")
     arguments = parser.parse_args()
@@ -326,6 +340,11 @@ def main():
         for row in rows:
             if row.problem in arguments.explain:
                 print("\n".join(explained(row, said[row.problem])))
+        return 0
+    if arguments.worth:
+        for (dim, name), losses in sorted(worth(rows).items()):
+            print(f"head_dim {dim}, without {name}: {100 * np.mean(losses):.2f}% longer on average, "
+                  f"{100 * max(losses):.1f}% at most; the fastest for {np.sum(np.array(losses) > 0)} of {len(losses)}")
         return 0
     found = held_out(rows, said, arguments.folds) if arguments.folds else regrets(rows, said)
     for dim in sorted({head_dim(problem) for _, problem, *_ in found}):

@@ -249,6 +249,11 @@ class Costs(unittest.TestCase):
             "       2.50 us, expected      3.00 us (+20.0%)  a: call 1",
             "       4.00 us, expected      2.00 us (-50.0%)  b: call 1, chain 7.5"])
 
+    def test_say_what_a_kernel_is_worth(self):
+        rows = [fit_costs.Row("b1_h1_s64_d64", False, {"a": 2.0, "b": 3.0, "c": 4.0}),
+                fit_costs.Row("b1_h1_s80_d64", False, {"a": 5.0, "b": 4.0})]
+        self.assertEqual(fit_costs.worth(rows), {(64, "a"): [0.5, 0.0], (64, "b"): [0.0, 0.25], (64, "c"): [0.0]})
+
     def test_refuse_to_explain_a_problem_that_no_record_has(self):
         record = max(ROOT.glob("reports/data/h200/library_d64-*.tar.zst"))
         done = subprocess.run([sys.executable, FOLDER / "fit_costs.py", "--program", arguments.program, "--terms",
