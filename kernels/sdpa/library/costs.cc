@@ -51,6 +51,7 @@ struct Tiling {
   bool by_length = true;    // CTAs begin with the longest under the mask; else head by head
 
   int64_t ctas() const { return heads * query_tiles * splits; }
+  int ctas_per_sm(const Gpu& gpu) const { return static_cast<int>(slots * cluster / gpu.sms); }
 };
 
 // Tiles of keys that a CTA of the tile of queries `at` reads, over all its pieces.
@@ -263,8 +264,7 @@ bool Takes(const LibraryKernel& kernel, const Problem& p) {
 }
 
 int CtasPerSm(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
-  const Tiling t = TilingOf(kernel, p, gpu);
-  return static_cast<int>(t.slots * t.cluster / gpu.sms);
+  return TilingOf(kernel, p, gpu).ctas_per_sm(gpu);
 }
 
 CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
@@ -281,9 +281,8 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
                         static_cast<double>(QueryElements(p)) * (WritesE4m3(kernel) ? 1 : 2)) /
                        megabyte;
   const Chain chain = LongestChain(p, t, mean);
-  const auto rounds =
-      static_cast<double>(t.pieces * std::min(CeilDiv(t.ctas() * t.cluster, gpu.sms),
-                                              chain.ctas * CtasPerSm(kernel, p, gpu)));
+  const auto rounds = static_cast<double>(
+      t.pieces * std::min(CeilDiv(t.ctas() * t.cluster, gpu.sms), chain.ctas * t.ctas_per_sm(gpu)));
   const double longest = KeyTiles(p, t, t.query_tiles - 1);
   const double work = mean * ctas / slots;
   const int64_t of_split = t.splits * t.keys;

@@ -39,14 +39,19 @@ import tempfile
 import numpy as np
 
 
-def times(program, record):
-    """(whether its contenders ran alone, {problem: {kernel: p50 in microseconds}}), of the arms that are right. An arm
-    of another design has its configuration in place of a kernel's name."""
+def summary_of(program, record):
+    """What `warpledger judge` says of a record."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "summary.json"
         subprocess.run([program, "judge", f"--record={record}", f"--out={out}"], check=True,
                        stdout=subprocess.DEVNULL)
-        summary = json.loads(out.read_text(encoding="utf-8"))
+        return json.loads(out.read_text(encoding="utf-8"))
+
+
+def times(program, record):
+    """(whether its contenders ran alone, {problem: {kernel: p50 in microseconds}}), of the arms that are right. An arm
+    of another design has its configuration in place of a kernel's name."""
+    summary = summary_of(program, record)
     by_problem = collections.defaultdict(dict)
     for cell in summary["cells"]:
         found = re.fullmatch(r"library_\w+:(\w+)", cell["variant"])
