@@ -66,7 +66,8 @@ $(random library_other 281101 50)
 $(random library_third 281103 50)
 $(random library_fourth 281104 70)
 $(random library_fifth 281105 70)
-$(random library_check 281106 70)
+$(random library_sixth 281106 70)
+$(random library_check 281107 70)
 ladder|ladder|ladder|
 ladder_cold|ladder|medium,b2_h8_s256_d64,b1_h8_s512_d64,long|--cache=cold
 hopper_small|hopper_small|b2_h8_s256_d64,b1_h8_s512_d64,medium,long|

@@ -43,6 +43,7 @@ struct Tiling {
   int64_t query_tiles = 1;  // of each
   int64_t positions = 1;    // of the sequence, in a tile of queries
   int keys = 1;             // of a tile of keys
+  int key_groups = 1;       // of a CTA, that take a tile of keys each at a time
   int64_t splits = 1;       // CTAs that share a tile's keys
   int64_t slots = 1;        // CTAs that the GPU holds at once
   int pieces = 1;           // of a tile of queries, that its CTA takes one after another
@@ -54,10 +55,12 @@ struct Tiling {
   int ctas_per_sm(const Gpu& gpu) const { return static_cast<int>(slots * cluster / gpu.sms); }
 };
 
-// Tiles of keys that a CTA of the tile of queries `at` reads, over all its pieces.
+// Tiles of keys that a CTA of the tile of queries `at` reads, over all its pieces; where groups
+// take tiles beside one another, those of one group.
 double KeyTiles(const Problem& p, const Tiling& tiling, int64_t at) {
   const auto tiles_of = [&](int64_t keys) {
-    return static_cast<double>(CeilDiv(CeilDiv(keys, tiling.keys), tiling.splits));
+    const int64_t share = CeilDiv(CeilDiv(keys, tiling.keys), tiling.splits);
+    return static_cast<double>(CeilDiv(share, tiling.key_groups));
   };
   if (!p.causal) return tiling.pieces * tiles_of(p.seq_kv);
   double tiles = 0;
@@ -86,8 +89,10 @@ double MeanKeyTiles(const Problem& p, const Tiling& tiling) {
 
 // What the slot that ends last does.
 struct Chain {
-  double tiles = 0;  // of keys
-  int64_t ctas = 0;  // whose they are
+  double tiles = 0;   // of keys
+  int64_t ctas = 0;   // whose they are
+  double beside = 0;  // of them, as long as all slots have work
+  int64_t slots = 0;  // that have work then
 };
 
 // The longest chain on one slot. Under the mask slots take the next tile of queries as they come
@@ -101,19 +106,24 @@ Chain LongestChain(const Problem& p, const Tiling& tiling, double mean) {
   constexpr double kKeysOfCta = 256;
   const double longest = KeyTiles(p, tiling, tiling.query_tiles - 1);
   const int64_t rounds = CeilDiv(tiling.ctas(), tiling.slots);
-  if (!p.causal) return {longest * static_cast<double>(rounds), rounds};
+  if (!p.causal) {
+    const int64_t whole = tiling.ctas() / tiling.slots;
+    return {longest * static_cast<double>(rounds), rounds, longest * static_cast<double>(whole),
+            tiling.ctas() % tiling.slots};
+  }
   if (rounds > most_rounds || tiling.query_tiles > kMostTiles) {
     const double share =
         mean * static_cast<double>(tiling.ctas()) / static_cast<double>(tiling.slots);
-    return {std::max(longest, share + (tiling.by_length ? 0 : longest / 2)), rounds};
+    return {std::max(longest, share + (tiling.by_length ? 0 : longest / 2)), rounds, share, 0};
   }
   struct Group {  // slots that do the same
     double ends = 0;
-    Chain chain;
+    double tiles = 0;
+    int64_t ctas = 0;
     int64_t slots = 0;
   };
   const auto later = [](const Group& a, const Group& b) { return a.ends > b.ends; };
-  std::vector<Group> groups = {{0, {}, tiling.slots}};
+  std::vector<Group> groups = {{.slots = tiling.slots}};
   const auto take = [&](double tiles, int64_t ctas) {
     while (ctas > 0) {
       std::pop_heap(groups.begin(), groups.end(), later);
@@ -127,8 +137,9 @@ Chain LongestChain(const Problem& p, const Tiling& tiling, double mean) {
       } else {
         std::push_heap(groups.begin(), groups.end(), later);
       }
-      then.ends += tiles + kKeysOfCta / tiling.keys;
-      then.chain = {then.chain.tiles + tiles, then.chain.ctas + 1};
+      then.ends += tiles + kKeysOfCta / (tiling.keys * tiling.key_groups);
+      then.tiles += tiles;
+      ++then.ctas;
       groups.push_back(then);
       std::push_heap(groups.begin(), groups.end(), later);
     }
@@ -144,7 +155,11 @@ Chain LongestChain(const Problem& p, const Tiling& tiling, double mean) {
       for (const double each : tiles) take(each, tiling.splits);
     }
   }
-  return std::min_element(groups.begin(), groups.end(), later)->chain;
+  const Group& last = *std::min_element(groups.begin(), groups.end(), later);
+  const Group& first = groups.front();
+  int64_t slots = 0;
+  for (const Group& group : groups) slots += group.ends > first.ends ? group.slots : 0;
+  return {last.tiles, last.ctas, first.tiles, slots};
 }
 
 Config Compiled(const LibraryKernel& kernel, const Problem& p) {
@@ -211,7 +226,8 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
       t = {.heads = shape.pack_heads ? heads_kv : heads_q,
            .query_tiles = CeilDiv(int64_t{p.seq_q} * packed, TileM(shape)),
            .positions = std::max(1, TileM(shape) / packed),
-           .keys = shape.tile_n * shape.key_groups,
+           .keys = shape.tile_n,
+           .key_groups = shape.key_groups,
            .slots = int64_t{gpu.sms} * per_sm,
            .packed = packed,
            .by_length = false};
@@ -230,15 +246,14 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
   return t;
 }
 
-// How much more work a tile of keys is than one of the kernel whose costs it has. Exponentials
-// bound E4M3 at head_dim 64, and a step's latency at 128: both go with scores. Beyond, products do.
-double WorkOverFitted(const LibraryKernel& kernel) {
-  if (CostsHeadDim(kernel) == kernel.head_dim) return 1;
-  const auto scores = [](const Geometry& tile) { return tile.tile_m * tile.tile_n; };
-  const Geometry own = GeometryOf(Specialise(kernel.config, kernel.head_dim, false));
-  const Geometry fitted = GeometryOf(Specialise(kPipelinedE4m3, CostsHeadDim(kernel), false));
-  return static_cast<double>(scores(own)) / scores(fitted) *
-         std::max(1, kernel.head_dim / CostsHeadDim(kernel));
+// What tiles' work and DRAM take beside each other: the longer of the two, and up to 9% more where
+// they are equal, because neither is steady.
+double UsOfBoth(double tiles, double dram) {
+  constexpr double kSharpness = 8;
+  const double longer = std::max(tiles, dram);
+  if (longer <= 0) return 0;
+  const double shorter = std::min(tiles, dram) / longer;
+  return longer * std::pow(1 + std::pow(shorter, kSharpness), 1 / kSharpness);
 }
 
 }  // namespace
@@ -275,35 +290,43 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
   const double megabyte = 1e6;
   const bool combines = t.splits > 1 && FamilyOf(kernel.config) != Family::kResident;
   const auto rows = static_cast<double>(std::min<int64_t>(t.positions, p.seq_q) * t.packed);
+  // Shares of tiles in turn leave the last CTAs none.
+  const int64_t tiles_of_keys = CeilDiv(p.seq_kv, t.keys);
+  const auto parts = static_cast<double>(
+      t.key_groups > 1 ? CeilDiv(tiles_of_keys, CeilDiv(tiles_of_keys, t.splits)) : t.splits);
   const double output = static_cast<double>(QueryElements(p)) * 4 / megabyte;
   const int bytes = TakesE4m3(kernel) ? 1 : 2;
-  const double moved = (static_cast<double>(QueryElements(p) + 2 * KeyElements(p)) * bytes +
-                        static_cast<double>(QueryElements(p)) * (WritesE4m3(kernel) ? 1 : 2)) /
-                       megabyte;
+  const double queries =
+      static_cast<double>(QueryElements(p)) * (bytes + (WritesE4m3(kernel) ? 1 : 2)) / megabyte;
+  const double keys = static_cast<double>(2 * KeyElements(p)) * bytes / megabyte;
   const Chain chain = LongestChain(p, t, mean);
+  const int per_sm = t.ctas_per_sm(gpu);
   const auto rounds = static_cast<double>(
-      t.pieces * std::min(CeilDiv(t.ctas() * t.cluster, gpu.sms), chain.ctas * t.ctas_per_sm(gpu)));
+      t.pieces * std::min(CeilDiv(t.ctas() * t.cluster, gpu.sms), chain.ctas * per_sm));
+  const auto waves = static_cast<double>(t.pieces * chain.ctas);
   const double longest = KeyTiles(p, t, t.query_tiles - 1);
   const double work = mean * ctas / slots;
-  const int64_t of_split = t.splits * t.keys;
-  const double filled =
-      static_cast<double>(p.seq_kv) / static_cast<double>(of_split * CeilDiv(p.seq_kv, of_split));
+  const auto sharing = static_cast<double>(
+      std::min<int64_t>(per_sm, CeilDiv(std::max<int64_t>(chain.slots, 1) * t.cluster, gpu.sms)));
   return {1,
           p.causal ? 1.0 : 0.0,
           rounds,
+          waves,
           rounds / std::max(longest, 1.0),
           std::min(longest, 3.0),
           combines ? 1.0 : 0.0,
-          combines ? std::sqrt(rows * static_cast<double>(t.splits)) : 0.0,
+          combines ? std::sqrt(rows * parts) : 0.0,
           combines ? output : 0.0,
-          moved,
-          chain.tiles * filled,
+          queries,
+          keys,
+          std::sqrt(queries + keys),
+          std::max(chain.tiles - std::max(work, longest), 0.0),
           chain.tiles,
-          p.causal ? chain.tiles : 0.0,
+          chain.beside * per_sm + (chain.tiles - chain.beside) * sharing,
           work,
           p.causal ? work : 0.0,
-          ctas > slots ? std::max(chain.tiles - std::max(work, longest), 0.0) : 0.0,
-          moved};
+          waves,
+          queries + keys};
 }
 
 bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
@@ -330,13 +353,13 @@ double UsByCosts(const LibraryKernel& kernel, const Problem& problem, const Gpu&
   double tiles = 0;
   double dram = 0;
   for (const FittedCosts& fitted : kFittedCosts) {
-    if (fitted.name != CostsOf(kernel) || fitted.head_dim != CostsHeadDim(kernel)) continue;
+    if (fitted.name != CostsOf(kernel) || fitted.head_dim != kernel.head_dim) continue;
     for (int i = 0; i < kCostTerms; ++i) {
       (i < kFirstTileTerm ? us : i < kDramTerm ? tiles : dram) += fitted.us[i] * terms[i];
     }
   }
   if (gpu.dram_bus_bits < kFittedBusBits) dram *= kNarrowerBus;
-  return us + std::max(tiles * WorkOverFitted(kernel), dram);
+  return us + UsOfBoth(tiles, dram);
 }
 
 double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu) {

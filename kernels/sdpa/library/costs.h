@@ -2,10 +2,11 @@
 // How long each of the library's kernels should take. Host-safe.
 //
 // A kernel's time is a sum of terms that the problem and the launch fix: a call, rounds of CTAs,
-// what joining split keys takes, what nothing hides of Q, K, V and O, and the larger of two: what
-// the tensor cores' work takes, which is the longest chain of key tiles on an SM and the work of
-// all SMs, or what DRAM takes for Q, K, V and O. What each term costs is fitted on records by
-// fit_costs.py, which writes fitted_costs.h.
+// what joining split keys takes, what nothing hides of Q, K, V and O, and about the larger of two:
+// what the tensor cores' work takes, which is the longest chain of key tiles on an SM and the work
+// of all SMs, or what DRAM takes for Q, K, V and O. Where the two are near each other, it is more
+// (UsOfBoth). What each term costs is fitted on records by fit_costs.py, which writes
+// fitted_costs.h.
 //
 //   const double us = ExpectedUs(kLibraryKernels[0], {1, 8, 8, 512, 512, 64, false}, {132});
 
@@ -20,31 +21,33 @@
 
 namespace warpledger::sdpa {
 
-inline constexpr int kCostTerms = 16;
+inline constexpr int kCostTerms = 19;
 using CostTerms = std::array<double, kCostTerms>;
 
 // What each entry of CostTerms counts, as fit_costs.py prints it:
 //   call, causal call   1 each
-//   rounds              CTAs that an SM takes
+//   rounds, waves       CTAs that an SM takes, and a slot for a CTA
 //   short rounds        rounds over the tiles of keys of the longest CTA: few tiles hide less
 //   first tiles         tiles of keys of the longest CTA, up to three, in which pipelines fill
 //   combine             1 where split keys are joined
 //   joined parts        the root of a tile's rows times its splits, as loads of parts overlap
 //   combined MB         O in FP32, where split keys are joined
-//   open MB             Q, K, V and O; a part of their way nothing hides
-//   keys                the longest chain without what its last tiles lack of keys
-//   chain, causal chain the longest chain of tiles of keys on a slot
+//   open Q O, open K V  MB of each; a part of their way nothing hides
+//   root MB             of all four: how long DRAM takes until it has its rate
+//   tail                how much longer the longest chain is than work, where slots take turns
+//   chain               the longest chain of tiles of keys on a slot
+//   shared chain        the same, times the CTAs that share an SM meanwhile
 //   work, causal work   all tiles of keys over all slots
-//   tail                how much longer the longest chain is than that, where slots take turns
+//   starts              waves again: what of a CTA's start and end DRAM goes on beside
 //   MB                  Q, K, V and O
 inline constexpr const char* kCostTermNames[kCostTerms] = {
-    "call",        "causal call", "rounds",       "short rounds",
-    "first tiles", "combine",     "joined parts", "combined MB",
-    "open MB",     "keys",        "chain",        "causal chain",
-    "work",        "causal work", "tail",         "MB"};
+    "call",        "causal call", "rounds",       "waves",       "short rounds",
+    "first tiles", "combine",     "joined parts", "combined MB", "open Q O",
+    "open K V",    "root MB",     "tail",         "chain",       "shared chain",
+    "work",        "causal work", "starts",       "MB"};
 // From the first of tiles on they are the tiles' work; the last one is DRAM's.
-inline constexpr int kFirstTileTerm = 10;
-inline constexpr int kDramTerm = 15;
+inline constexpr int kFirstTileTerm = 13;
+inline constexpr int kDramTerm = 18;
 static_assert(std::string_view(kCostTermNames[kFirstTileTerm]) == "chain" &&
               std::string_view(kCostTermNames[kDramTerm]) == "MB");
 
@@ -69,22 +72,17 @@ constexpr bool HasCostsOfForm(const LibraryKernel& kernel) {
          kernel.config.wgmma_tile != 3;
 }
 
-// Whose fitted costs a kernel's are. A form has its own, but for two that differ too little from
-// the kernel above them (IsFasterForm). No record has packed sequences: theirs costs what it does
-// with one length for all, and a launch that lists their blocks. None has the kernels of scales per
-// block and of O in E4M3 either. With ping-pong scheduling the former cost 2% to 3% under a full
-// mask and 8% to 11% under a causal one (hopper_fp8-20261123T083422Z), which is left out.
+// Whose fitted costs a kernel's are, of its head_dim. A form has its own, but for two that differ
+// too little from the kernel above them (IsFasterForm). No record has packed sequences: theirs
+// costs what it does with one length for all, and a launch that lists their blocks. Kernels of E4M3
+// have those of the one that writes it, which have records at each head_dim. Scales per block are
+// left out: with ping-pong scheduling they cost 2% to 3% under a full mask and 8% to 11% under a
+// causal one (hopper_fp8-20261123T083422Z). In E4M3 scopes, O's type and strides say which kernel
+// does a problem, so that these costs choose nothing; they are only told.
 constexpr std::string_view CostsOf(const LibraryKernel& kernel) {
+  if (TakesE4m3(kernel)) return "pipelined_e4m3_output";
   if (HasCostsOfForm(kernel)) return kernel.form_of;
-  return kernel.config.varlen ? "pipelined" : TakesE4m3(kernel) ? "pipelined_e4m3" : kernel.name;
-}
-
-// … and of which head_dim. Those of E4M3 are fitted at 128 alone: at 64 and 256 a tile of keys
-// costs what one costs there, in proportion to its work (ExpectedUs). In E4M3 scopes,
-// O's type and strides say which kernel does a problem, so that these costs choose nothing; they
-// are only told.
-constexpr int CostsHeadDim(const LibraryKernel& kernel) {
-  return TakesE4m3(kernel) ? 128 : kernel.head_dim;
+  return kernel.config.varlen ? "pipelined" : kernel.name;
 }
 
 // Whether it is the faster one, of a form that has the costs of the kernel above it.

@@ -18,12 +18,14 @@ A form (`form_of`) is chosen for a percent or two, which is less than the errors
 to how much longer it takes than the kernel it is a form of, in the same record. For that, records of contenders that
 ran alone, at the power limit, count too, and more. Expected times are of the designs `library_…` alone.
 
-A time has the larger of two, of tiles' work and of DRAM's. Which one it is in a row follows from the costs, so that
-both are found by turns. What a megabyte from DRAM costs is no kernel's affair: it is one figure for all.
+A time has about the larger of two, of tiles' work and of DRAM's, smoothly joined (UsOfBoth in costs.cc). How much of
+each it has in a row follows from the costs, so that both are found by turns. What a megabyte from DRAM costs is no
+kernel's affair: it is one figure for all.
 
 All problems in the records of E4M3 have the same number of query tiles and of bytes, and fill the GPU many
 times. So those records can't tell apart what a call, a round and a megabyte cost, nor a chain from all work.
-Only what a chain costs is fitted to them; the other costs are those of the 16-bit kernel of the same parts.
+Only what a chain costs is fitted to them, and what work under a causal mask costs more; what is not of tiles costs what
+it does in the 16-bit kernel of the same parts.
 """
 
 import argparse
@@ -116,40 +118,52 @@ def least_squares(a, b):
     return x / scale
 
 
-def larger(terms, costs, layout):
-    """What the rows of terms cost."""
+SHARPNESS = 8  # kSharpness of costs.cc
+
+
+def sides(terms, costs, layout):
+    """What tiles' work and DRAM take of the rows of terms, and both beside each other."""
     first, dram = layout
-    return (terms[..., :first] @ costs[:first] +
-            np.maximum(terms[..., first:dram] @ costs[first:dram], terms[..., dram] * costs[dram]))
+    tiles, memory = terms[..., first:dram] @ costs[first:dram], terms[..., dram] * costs[dram]
+    longer = np.maximum(np.maximum(tiles, memory), 1e-9)
+    return tiles, memory, longer * ((tiles / longer) ** SHARPNESS + (memory / longer) ** SHARPNESS) ** (1 / SHARPNESS)
+
+
+def cost_of(terms, costs, layout):
+    """What the rows of terms cost."""
+    return terms[..., :layout[0]] @ costs[:layout[0]] + sides(terms, costs, layout)[2]
 
 
 def least_costs(terms, us, weights, layout, known, is_free):
-    """The costs that make the errors of times `us` least; those that are not free are known."""
+    """The costs that make the errors of times `us` least; those that are not free are known. What both sides take is of
+    the first degree in them, so that it is the sum of each times its derivative. These are held, costs are found, and
+    half of the way is gone there, until there is no way to go."""
     first, dram = layout
-    is_dram = terms[:, dram] * known[dram] > 0.8 * us
-    for _ in range(30):
+    of_tiles, of_dram = np.full(len(us), 0.8), np.full(len(us), 0.5)  # a guess at the derivatives
+    costs = None
+    for _ in range(200):
         counted = terms.copy()
-        counted[is_dram, first:dram] = 0
-        counted[~is_dram, dram] = 0
+        counted[:, first:dram] *= of_tiles[:, None]
+        counted[:, dram] *= of_dram
         a = counted * (weights / us)[:, None]
-        costs = known + least_squares(a * is_free, weights - a @ known)
-        now = terms[:, first:dram] @ costs[first:dram] < terms[:, dram] * costs[dram]
-        if np.array_equal(now, is_dram):
+        found = known + least_squares(a * is_free, weights - a @ known)
+        if costs is not None and np.allclose(found, costs, rtol=1e-9, atol=1e-12):
             break
-        is_dram = now
-    return costs
+        costs = found if costs is None else (costs + found) / 2
+        tiles, memory, both = sides(terms, costs, layout)
+        of_tiles, of_dram = (tiles / both) ** (SHARPNESS - 1), (memory / both) ** (SHARPNESS - 1)
+    return found
 
 
 def head_dim(problem):
     return int(re.search(r"_d(\d+)", problem)[1])
 
 
-# A megabyte from DRAM, in microseconds: 4.2 TB/s of the 4.6 that a plain read has on an H200 (reports/h200/micro.md).
-# Fitted for each kernel by itself it was 0.23 to 0.27 in the records of library_d64 and library_d128 of 2026-11-28.
-DRAM_US = 0.24
+# A megabyte from DRAM, in microseconds: 4.35 TB/s of the 4.6 that a plain read has on an H200 (reports/h200/micro.md).
+DRAM_US = 0.23
 SIXTEEN_BITS = "pipelined"  # whose parts E4M3's have
-OF_E4M3 = ("chain", "causal chain")  # what is fitted there
-ALONE_WEIGHT = 4  # of a row of contenders that ran alone, where forms are fitted
+OF_E4M3 = ("chain", "causal work", "starts")  # what is fitted there, in place of all that tiles take
+ALONE_WEIGHT = 3  # of a row of contenders that ran alone, where forms are fitted
 
 
 def layout_of(said):
@@ -174,8 +188,9 @@ def fit(rows, said):
         return of_dram == 0, of_dram
 
     def of_e4m3(key):
-        free = np.array([count in OF_E4M3 for count in counts])
-        return free, np.where(free, 0, costs[SIXTEEN_BITS, key[1]])
+        of_tiles = np.arange(len(counts))
+        of_tiles = (layout[0] <= of_tiles) & (of_tiles < layout[1])
+        return np.array([count in OF_E4M3 for count in counts]), np.where(of_tiles, 0, costs[SIXTEEN_BITS, key[1]])
 
     def kernels_of(row, kind):
         return [(name, it) for name, it in said[row.problem][kind].items()
@@ -195,7 +210,7 @@ def fit(rows, said):
             while of and kernels[of]["form_of"]:
                 of = kernels[of]["form_of"]
             if of in row.us and (of, dim) in costs:
-                expected = larger(np.array(kernels[of]["terms"]), costs[of, dim], layout)
+                expected = cost_of(np.array(kernels[of]["terms"]), costs[of, dim], layout)
                 samples[name, dim].append((it["terms"], row.us[name] * expected / row.us[of],
                                            ALONE_WEIGHT if row.alone else 1))
     fitted(samples, everything)
@@ -213,7 +228,7 @@ def chosen_by(costs, line, layout):
 
     def expected(name):
         it = line["kernels"][name]
-        fitted = larger(np.array(it["terms"]), costs[it["costs_of"], dim], layout)
+        fitted = cost_of(np.array(it["terms"]), costs[it["costs_of"], dim], layout)
         return fitted * it["us"] / it["us_by_costs"]  # a form without costs of its own differs
     return min((name for name in line["kernels"] if (line["kernels"][name]["costs_of"], dim) in costs), key=expected)
 

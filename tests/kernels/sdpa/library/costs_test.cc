@@ -44,7 +44,7 @@ TEST(LibraryKernels, AreLegalAndHaveCosts) {
     }
     const auto fitted = std::count_if(
         std::begin(kFittedCosts), std::end(kFittedCosts), [&](const FittedCosts& costs) {
-          return costs.name == CostsOf(kernel) && costs.head_dim == CostsHeadDim(kernel) &&
+          return costs.name == CostsOf(kernel) && costs.head_dim == kernel.head_dim &&
                  std::all_of(costs.us.begin(), costs.us.end(), [](double us) { return us >= 0; });
         });
     EXPECT_EQ(fitted, 1) << kernel.name << " " << kernel.head_dim;
@@ -109,20 +109,14 @@ TEST(CostTermsOf, CountBytesOfE4m3) {
   EXPECT_DOUBLE_EQ(TermOf("MB", "pipelined_e4m3_output", p), 4 * kMegabytes);
 }
 
-// By the costs of head_dim 128: at 64 half the products and as many exponentials, at 256 twice the
-// products. They say no more than that until there are records.
-TEST(ExpectedUs, OfE4m3AtOtherHeadDimsIsThatOf128InProportion) {
-  const auto us = [](std::string_view name, int head_dim) {
-    const auto* const kernel = std::find_if(
-        std::begin(kLibraryKernels), std::end(kLibraryKernels),
-        [&](const LibraryKernel& any) { return any.name == name && any.head_dim == head_dim; });
-    return ExpectedUs(*kernel, {2, 16, 16, 8192, 8192, head_dim, false}, kGpu);
-  };
-  for (const std::string_view name :
-       {"pipelined_e4m3", "pipelined_e4m3_blocks", "pipelined_e4m3_output"}) {
-    const double at_128 = us(name, 128);
-    EXPECT_NEAR(us(name, 64) / at_128, 1.0, 0.1) << name;
-    EXPECT_NEAR(us(name, 256) / at_128, 2.0, 0.1) << name;
+// O of two bytes takes longer than O of one, by what nothing hides.
+TEST(ExpectedUs, OfE4m3GoesByTheKernelThatWritesIt) {
+  for (const int head_dim : {64, 128, 256}) {
+    const Problem p = {32, 16, 16, 512, 512, head_dim, false};
+    const double output = UsByCosts(KernelFor("pipelined_e4m3_output", p), p, kGpu);
+    const double fp16 = UsByCosts(KernelFor("pipelined_e4m3", p), p, kGpu);
+    EXPECT_GT(fp16, output) << head_dim;
+    EXPECT_LT(fp16, 1.15 * output) << head_dim;
   }
 }
 

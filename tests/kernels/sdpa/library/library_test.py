@@ -262,13 +262,15 @@ class Costs(unittest.TestCase):
         np.testing.assert_allclose(np.linalg.lstsq(a, b, rcond=None)[0], [4, -1], rtol=1e-9)
         np.testing.assert_allclose(fit_costs.least_squares(a, b), [2, 0], rtol=1e-9)
 
-    def test_take_a_row_for_drams_where_dram_takes_longer(self):
+    def test_are_found_where_tiles_and_dram_take_about_as_long(self):
         # A call, tiles, DRAM: 1 us each tile and 0.5 us a megabyte, after a call of 2 us.
-        terms = np.array([[1, tiles, mb] for tiles in (1, 5, 9) for mb in (0.1, 1, 30, 60)], dtype=float)
-        us = 2 + np.maximum(terms[:, 1], 0.5 * terms[:, 2])
+        terms = np.array([[1, tiles, mb] for tiles in (1, 5, 9) for mb in (0.1, 1, 10, 30)], dtype=float)
+        tiles, memory = terms[:, 1], 0.5 * terms[:, 2]
+        us = 2 + (tiles**8 + memory**8) ** (1 / 8)
         known, free = np.array([0, 0, 0.5]), np.array([True, True, False])
         costs = fit_costs.least_costs(terms, us, np.ones(len(us)), (1, 2), known, free)
-        np.testing.assert_allclose(costs, [2, 1, 0.5], rtol=1e-9)
+        np.testing.assert_allclose(costs, [2, 1, 0.5], rtol=1e-7)
+        np.testing.assert_allclose(fit_costs.cost_of(terms, costs, (1, 2)), us, rtol=1e-7)
 
 
 if __name__ == "__main__":
