@@ -105,7 +105,7 @@ def least_squares(a, b):
         gain[is_in] = 0
         if gain.max() < 1e-10:
             break
-        is_in[np.argmax(gain)] = True
+        is_in[np.argmax(gain > (1 - 1e-6) * gain.max())] = True  # of equal columns the first, however sums round
         while True:
             to = np.zeros(len(x))
             to[is_in] = np.linalg.lstsq(a[:, is_in], b, rcond=None)[0]
@@ -147,7 +147,7 @@ def least_costs(terms, us, weights, layout, known, is_free):
         counted[:, dram] *= of_dram
         a = counted * (weights / us)[:, None]
         found = known + least_squares(a * is_free, weights - a @ known)
-        if costs is not None and np.allclose(found, costs, rtol=1e-9, atol=1e-12):
+        if costs is not None and np.allclose(found, costs, rtol=1e-11, atol=1e-14):
             break
         costs = found if costs is None else (costs + found) / 2
         tiles, memory, both = sides(terms, costs, layout)

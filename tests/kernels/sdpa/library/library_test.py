@@ -262,6 +262,16 @@ class Costs(unittest.TestCase):
         np.testing.assert_allclose(np.linalg.lstsq(a, b, rcond=None)[0], [4, -1], rtol=1e-9)
         np.testing.assert_allclose(fit_costs.least_squares(a, b), [2, 0], rtol=1e-9)
 
+    def test_of_equal_terms_go_to_the_first(self):
+        """Else rounding would decide, and other processors would write another header."""
+        a = np.random.default_rng(1).random((40, 3))
+        a[:, 2] = a[:, 1]
+        b = a @ [1, 2, 0] + np.random.default_rng(2).random(40)
+        for order in (np.arange(40), np.arange(40)[::-1], np.random.default_rng(3).permutation(40)):
+            found = fit_costs.least_squares(a[order], b[order])
+            self.assertGreater(found[1], 1)
+            self.assertEqual(found[2], 0)
+
     def test_are_found_where_tiles_and_dram_take_about_as_long(self):
         # A call, tiles, DRAM: 1 us each tile and 0.5 us a megabyte, after a call of 2 us.
         terms = np.array([[1, tiles, mb] for tiles in (1, 5, 9) for mb in (0.1, 1, 10, 30)], dtype=float)
