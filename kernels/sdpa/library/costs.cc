@@ -91,8 +91,8 @@ double MeanKeyTiles(const Problem& p, const Tiling& tiling) {
 struct Chain {
   double tiles = 0;   // of keys
   int64_t ctas = 0;   // whose they are
-  double beside = 0;  // of them, as long as all slots have work
-  int64_t slots = 0;  // that have work then
+  double beside = 0;  // of its tiles, those while all slots have work
+  int64_t slots = 0;  // that still have work after that
 };
 
 // The longest chain on one slot. Under the mask slots take the next tile of queries as they come

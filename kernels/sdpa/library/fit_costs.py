@@ -24,8 +24,8 @@ kernel's affair: it is one figure for all.
 
 All problems in the records of E4M3 have the same number of query tiles and of bytes, and fill the GPU many
 times. So those records can't tell apart what a call, a round and a megabyte cost, nor a chain from all work.
-Only what a chain costs is fitted to them, and what work under a causal mask costs more; what is not of tiles costs what
-it does in the 16-bit kernel of the same parts.
+Only what chains, starts and work under a causal mask cost beside DRAM is fitted to them; the other costs are those of
+the 16-bit kernel of the same parts.
 """
 
 import argparse

@@ -95,6 +95,51 @@ TEST(CostTermsOf, JoinRowsOfHeadsThatShareATile) {
   EXPECT_DOUBLE_EQ(TermOf("joined parts", "pipelined", p), 0);
 }
 
+// Four groups of a CTA take 32 keys each at a time. Eleven CTAs share 51 tiles: five each, which
+// two steps take, and the last has one.
+TEST(CostTermsOf, CountTilesOfOneOfTheGroupsThatTakeThemBesideEachOther) {
+  const Problem p = {3, 8, 8, 1, 32 * 51, 64, false};  // 24 tiles of queries on 264 places
+  EXPECT_DOUBLE_EQ(TermOf("chain", "split_mma", p), 2);
+  EXPECT_DOUBLE_EQ(TermOf("joined parts", "split_mma", p), std::sqrt(11));
+  Problem fewer = p;
+  fewer.seq_kv = 32 * 45;  // 5 tiles a CTA leave the last two none
+  EXPECT_DOUBLE_EQ(TermOf("joined parts", "split_mma", fewer), std::sqrt(9));
+}
+
+// At head_dim 64 two CTAs of a tile each share an SM, as long as there are more than SMs.
+TEST(CostTermsOf, CountChainsThatShareAnSm) {
+  const auto shared = [](int heads) {
+    return TermOf("shared chain", "split_wgmma", {1, heads, heads, 64, 640, 64, false});
+  };
+  EXPECT_DOUBLE_EQ(shared(100), 10);
+  EXPECT_DOUBLE_EQ(shared(200), 20);
+  EXPECT_DOUBLE_EQ(shared(264), 20);
+  EXPECT_DOUBLE_EQ(shared(300), 20 + 10);
+  EXPECT_DOUBLE_EQ(shared(500), 20 + 20);
+}
+
+TEST(ExpectedUs, IsMoreThanTilesAndDramWhereBothTakeAsLong) {
+  // From one query of each head, where DRAM takes longer, to many.
+  for (const int queries : {1, 16, 64, 256, 1024}) {
+    const Problem p = {64, 16, 16, queries, 4096, 128, false};
+    const LibraryKernel& kernel = KernelFor("pipelined", p);
+    const CostTerms terms = CostTermsOf(kernel, p, kGpu);
+    const FittedCosts& fitted =
+        *std::find_if(std::begin(kFittedCosts), std::end(kFittedCosts),
+                      [](const auto& it) { return it.name == "pipelined" && it.head_dim == 128; });
+    double open = 0;
+    double tiles = 0;
+    for (int i = 0; i < kDramTerm; ++i) {
+      (i < kFirstTileTerm ? open : tiles) += fitted.us[i] * terms[i];
+    }
+    const double dram = fitted.us[kDramTerm] * terms[kDramTerm];
+    const double both = UsByCosts(kernel, p, kGpu) - open;
+    EXPECT_GE(both, std::max(tiles, dram)) << queries;
+    EXPECT_LE(both, 1.0906 * std::max(tiles, dram)) << queries << ": 2^(1/8)";
+    EXPECT_NEAR(std::pow(both, 8) / (std::pow(tiles, 8) + std::pow(dram, 8)), 1, 1e-9) << queries;
+  }
+}
+
 // However many rounds there are, and none is left out.
 TEST(CostTermsOf, CountRoundsOfEqualTilesWithoutAMask) {
   EXPECT_DOUBLE_EQ(TermOf("chain", "pipelined", {1, 513, 513, 128, 128, 128, false}), 4);
