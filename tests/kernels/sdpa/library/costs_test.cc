@@ -118,6 +118,16 @@ TEST(CostTermsOf, CountChainsThatShareAnSm) {
   EXPECT_DOUBLE_EQ(shared(500), 20 + 20);
 }
 
+TEST(ExpectedUs, OfPairsIsMoreThanTheirCostsInShortCalls) {
+  const auto over_costs = [](int batch) {
+    const Problem p = {batch, 16, 16, 4096, 4096, 128, false};
+    const LibraryKernel& pairs = KernelFor("pipelined_pairs", p);
+    return ExpectedUs(pairs, p, kGpu) / UsByCosts(pairs, p, kGpu);
+  };
+  EXPECT_GT(over_costs(1), 1);
+  EXPECT_EQ(over_costs(4), 1);
+}
+
 TEST(ExpectedUs, IsMoreThanTilesAndDramWhereBothTakeAsLong) {
   // From one query of each head, where DRAM takes longer, to many.
   for (const int queries : {1, 16, 64, 256, 1024}) {
