@@ -32,7 +32,6 @@ constexpr double kSlowerForm = 1.03;
 // of up to 0.3 ms pairs are the fastest in 4 of 720, by 2% at most, and up to 10% slower where
 // costs have them first (reports/decisions/0037-one-call.md).
 constexpr double kLeastUsOfPairs = 400;
-constexpr double kShortCallInPairs = 1.05;
 
 // The records of the fit are of H200s, whose bus has 6016 bits (NVIDIA's product brief of the H200
 // NVL). By the datasheets an H100's DRAM, with 5120, has 3.35 of their 4.8 TB/s.
@@ -371,7 +370,7 @@ double UsByCosts(const LibraryKernel& kernel, const Problem& problem, const Gpu&
 
 double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu) {
   const double us = UsByCosts(kernel, problem, gpu) + (kernel.config.varlen ? kPlanUs : 0);
-  if (kernel.config.kv_multicast != 0 && us < kLeastUsOfPairs) return us * kShortCallInPairs;
+  if (kernel.config.kv_multicast != 0 && us < kLeastUsOfPairs) return us * kSlowerForm;
   if (!HasCostsOfForm(kernel)) return us;
   return us * (IsFasterForm(kernel, problem, gpu) ? kFasterForm : kSlowerForm);
 }

@@ -16,7 +16,8 @@ none: strides alone say which kernel does a problem.
 
 A form (`form_of`) is chosen for a percent or two, which is less than the errors of expected times. So it is fitted
 to how much longer it takes than the kernel it is a form of, in the same record. For that, records of contenders that
-ran alone, at the power limit, count too, and more. Expected times are of the designs `library_…` alone.
+ran alone, at the power limit, count too, and more. Expected times of 16-bit kernels are of the designs `library_…`
+alone.
 
 A time has about the larger of two, of tiles' work and of DRAM's, smoothly joined (UsOfBoth in costs.cc). How much of
 each it has in a row follows from the costs, so that both are found by turns. What a megabyte from DRAM costs is no
@@ -229,7 +230,7 @@ def chosen_by(costs, line, layout):
     def expected(name):
         it = line["kernels"][name]
         fitted = cost_of(np.array(it["terms"]), costs[it["costs_of"], dim], layout)
-        return fitted * it["us"] / it["us_by_costs"]  # a form without costs of its own differs
+        return fitted * it["us"] / it["us_by_costs"]  # some forms, and pairs in short calls, differ
     return min((name for name in line["kernels"] if (line["kernels"][name]["costs_of"], dim) in costs), key=expected)
 
 

@@ -204,6 +204,15 @@ class Costs(unittest.TestCase):
             self.assertEqual(header.read_text(encoding="utf-8"),
                              (FOLDER / "fitted_costs.h").read_text(encoding="utf-8"))
 
+    def test_add_up_in_python_as_in_the_library(self):
+        fitted, _ = self.records()
+        rows, said = self.measured(*fitted)
+        costs, layout = fit_costs.fit(rows, said), fit_costs.layout_of(said)
+        both = [(fit_costs.cost_of(np.array(it["terms"]), costs[it["costs_of"], fit_costs.head_dim(problem)], layout),
+                 it["us_by_costs"]) for problem, line in said.items() for it in fit_costs.all_kernels(line).values()]
+        self.assertGreater(len(both), 5000)
+        np.testing.assert_allclose(*zip(*both), rtol=1e-4)
+
     def test_know_how_many_ctas_an_sm_holds(self):
         """As the driver said when a record was made."""
         for dim in (64, 128, 256):
