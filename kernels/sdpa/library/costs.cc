@@ -239,10 +239,7 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
            .by_length = false};
       const int64_t tiles = t.heads * t.query_tiles;
       if (shape.split_kv && tiles < kMaxPartials) {
-        const int64_t kv_tiles = CeilDiv(p.seq_kv, shape.tile_n);
-        t.splits = std::max<int64_t>(
-            1, std::min<int64_t>({t.slots / tiles, kMaxSplits, kMaxPartials / tiles,
-                                  kv_tiles / shape.key_groups}));
+        t.splits = MmaSplits(shape, static_cast<int>(tiles), p.seq_kv, static_cast<int>(t.slots));
       }
       break;
     }
@@ -296,10 +293,6 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
   const double megabyte = 1e6;
   const bool combines = t.splits > 1 && FamilyOf(kernel.config) != Family::kResident;
   const auto rows = static_cast<double>(std::min<int64_t>(t.positions, p.seq_q) * t.packed);
-  // Shares of tiles in turn leave the last CTAs none.
-  const int64_t tiles_of_keys = CeilDiv(p.seq_kv, t.keys);
-  const auto parts = static_cast<double>(
-      t.key_groups > 1 ? CeilDiv(tiles_of_keys, CeilDiv(tiles_of_keys, t.splits)) : t.splits);
   const double output = static_cast<double>(QueryElements(p)) * 4 / megabyte;
   const int bytes = TakesE4m3(kernel) ? 1 : 2;
   const double queries =
@@ -321,7 +314,7 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
           rounds / std::max(longest, 1.0),
           std::min(longest, 3.0),
           combines ? 1.0 : 0.0,
-          combines ? std::sqrt(rows * parts) : 0.0,
+          combines ? std::sqrt(rows * static_cast<double>(t.splits)) : 0.0,
           combines ? output : 0.0,
           queries,
           keys,

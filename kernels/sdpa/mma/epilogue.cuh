@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "kernels/sdpa/mma/fragment.cuh"
+#include "kernels/common/atomic.cuh"
 #include "kernels/sdpa/mma/kv8.h"
 #include "kernels/sdpa/mma/schedule.cuh"
 #include "kernels/sdpa/mma/shape.h"
@@ -50,6 +51,7 @@ class MmaEpilogue {
   static constexpr MmaSmem kSmem = MakeSmem(kShape);
   static constexpr int kTileM = TileM(kShape);
   static constexpr int kPieces = kShape.head_dim / 8;  // of 8 columns
+  static constexpr int kQuads = kShape.head_dim / 4;   // of 4 columns
 
   __device__ static float Lse(float scaled_max, float sum) {
     return scaled_max * Exp::ToNatural() + logf(sum);
@@ -228,86 +230,119 @@ class MmaEpilogue {
   // The whole CTA calls it once its part is written: true in the CTA that comes last.
   __device__ bool IsLastSplit() const {
     int* last = reinterpret_cast<int*>(smem_ + kSmem.next_tile);
-    __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
-      *last = atomicAdd(p_.arrivals + tile_, 1) == p_.splits - 1;
+      *last = ptx::AtomicIncrement(p_.arrivals + tile_) == p_.splits - 1;
       if (*last) p_.arrivals[tile_] = 0;
-      __threadfence();
     }
     __syncthreads();
     return *last != 0;
   }
 
-  // (tile_m, kMaxSplits) fp32, over what was staged: the weight of each split's part of a row.
-  __device__ float* SplitWeights(int row) const {
-    return reinterpret_cast<float*>(smem_ + kSmem.staged) + row * kMaxSplits;
-  }
+  // Four columns of a row, joined from parts. What was joined is a part again.
+  struct Joined {
+    float largest = -INFINITY;
+    float sum = 0.0f;
+    float4 x = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 
-  // The whole CTA: loads are latency here, so that each is one of many side by side.
-  __device__ void CombineSplits() const {
-    static_assert(kMaxSplits <= StagedRowFloats(kShape), "weights fit where a row was staged");
-    WeighSplits();
-    __syncthreads();
-    constexpr int kQuads = kShape.head_dim / 4;
-    for (int i = threadIdx.x; i < work_.rows * kQuads; i += ConsumerThreads(kShape)) {
-      const int row = i / kQuads;
-      const int quad = i % kQuads;
-      const auto* part =
-          reinterpret_cast<const float4*>(p_.partial_out + PartialRow(0, row) * kShape.head_dim) +
-          quad;
-      const float* weights = SplitWeights(row);
-      float4 x = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll 16
-      for (int s = 0; s < p_.splits; ++s) {
-        const float4 y = __ldcg(part + s * (kTileM * kQuads));
-        x.x = fmaf(y.x, weights[s], x.x);
-        x.y = fmaf(y.y, weights[s], x.y);
-        x.z = fmaf(y.z, weights[s], x.z);
-        x.w = fmaf(y.w, weights[s], x.w);
+    //   stats: maximum and sum; -inf and 0 stand for no part, whose columns must be 0
+    template <int kParts>
+    __device__ void Add(const float2 (&stats)[kParts], const float4 (&parts)[kParts]) {
+      float most = largest;
+#pragma unroll
+      for (int s = 0; s < kParts; ++s) most = fmaxf(most, stats[s].x);
+      const float earlier = Weight(largest, most);
+      largest = most;
+      sum *= earlier;
+      x = make_float4(x.x * earlier, x.y * earlier, x.z * earlier, x.w * earlier);
+#pragma unroll
+      for (int s = 0; s < kParts; ++s) {
+        const float weight = Weight(stats[s].x, most);
+        sum = fmaf(stats[s].y, weight, sum);
+        x.x = fmaf(parts[s].x, weight, x.x);
+        x.y = fmaf(parts[s].y, weight, x.y);
+        x.z = fmaf(parts[s].z, weight, x.z);
+        x.w = fmaf(parts[s].w, weight, x.w);
       }
-      half* to = static_cast<half*>(p_.forward.o) + work_.GlobalRow(p_, row) * kShape.head_dim;
-      reinterpret_cast<uint2*>(to)[quad] =
-          make_uint2(PackPair<kShape.bf16>(x.x, x.y), PackPair<kShape.bf16>(x.z, x.w));
     }
+  };
+
+  // Quad `piece` of the tile's rows, of the parts `split` up to `end`. Loads are latency here:
+  // those of sixteen parts stand side by side, and so do those of the last ones, if fewer.
+  __device__ Joined JoinParts(int piece, int split, int end) const {
+    constexpr int kBatch = 16;
+    const int64_t first = PartialRow(split, piece / kQuads);
+    const auto* from_stats = reinterpret_cast<const float2*>(p_.partial_stats) + first;
+    const auto* from =
+        reinterpret_cast<const float4*>(p_.partial_out) + first * kQuads + piece % kQuads;
+    Joined joined;
+#pragma unroll 1
+    for (int left = end - split; left > 0; left -= kBatch) {
+      float2 stats[kBatch];
+      float4 parts[kBatch];
+#pragma unroll
+      for (int s = 0; s < kBatch; ++s) {
+        stats[s] = make_float2(-INFINITY, 0.0f);
+        parts[s] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (s >= left) continue;
+        stats[s] = __ldcg(from_stats + s * kTileM);
+        parts[s] = __ldcg(from + s * (kTileM * kQuads));
+      }
+      joined.Add(stats, parts);
+      from_stats += kBatch * kTileM;
+      from += kBatch * (kTileM * kQuads);
+    }
+    return joined;
   }
 
-  // A warp per row, a lane per split: the weights, over the row's sum, and the LSE.
-  __device__ void WeighSplits() const {
-    constexpr int kPerLane = kMaxSplits / 32;
-    const int lane = threadIdx.x % 32;
-    for (int row = threadIdx.x / 32; row < work_.rows; row += ConsumerThreads(kShape) / 32) {
-      const auto* stats = reinterpret_cast<const float2*>(p_.partial_stats) + PartialRow(0, row);
-      float2 part[kPerLane];
-      float largest = -INFINITY;
+  // The whole CTA. Where threads are many, groups of them share a quad's parts.
+  __device__ void CombineSplits() const {
+    constexpr int kThreads = ConsumerThreads(kShape);
+    const int thread = static_cast<int>(threadIdx.x);
+    const int pieces = work_.rows * kQuads;
+    const int groups = kThreads / pieces;
+    if (groups < 2) {
+      for (int piece = thread; piece < pieces; piece += kThreads) {
+        StoreJoined(piece, JoinParts(piece, 0, p_.splits));
+      }
+      return;
+    }
+    constexpr int kMostGroups = kThreads / kQuads;
+    auto* x_of =
+        reinterpret_cast<float4*>(smem_ + kSmem.staged);          // (threads), what was staged goes
+    auto* stats_of = reinterpret_cast<float2*>(x_of + kThreads);  // (threads)
+    const int group = thread / pieces;
+    Joined joined;
+    if (group < groups) {
+      joined =
+          JoinParts(thread % pieces, group * p_.splits / groups, (group + 1) * p_.splits / groups);
+    }
+    x_of[thread] = joined.x;
+    stats_of[thread] = make_float2(joined.largest, joined.sum);
+    __syncthreads();
+    if (group > 0) return;
+    float2 stats[kMostGroups];
+    float4 parts[kMostGroups];
 #pragma unroll
-      for (int i = 0; i < kPerLane; ++i) {
-        const int s = lane + i * 32;
-        part[i] = s < p_.splits ? __ldcg(stats + s * kTileM) : make_float2(-INFINITY, 0.0f);
-        largest = fmaxf(largest, part[i].x);
-      }
-#pragma unroll
-      for (int lanes = 16; lanes > 0; lanes /= 2) {
-        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));
-      }
-      float sum = 0.0f;
-#pragma unroll
-      for (int i = 0; i < kPerLane; ++i) {
-        part[i].x = Weight(part[i].x, largest);
-        sum += part[i].x * part[i].y;
-      }
-#pragma unroll
-      for (int lanes = 16; lanes > 0; lanes /= 2) {
-        sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
-      }
-      const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
-#pragma unroll
-      for (int i = 0; i < kPerLane; ++i) {
-        if (lane + i * 32 < p_.splits) SplitWeights(row)[lane + i * 32] = part[i].x * inverse;
-      }
-      if (lane == 0 && p_.forward.lse != nullptr) {
-        p_.forward.lse[work_.GlobalRow(p_, row)] = Lse(largest, sum);
-      }
+    for (int g = 0; g < kMostGroups; ++g) {
+      const bool is_one = g < groups;
+      stats[g] = is_one ? stats_of[g * pieces + thread] : make_float2(-INFINITY, 0.0f);
+      parts[g] = is_one ? x_of[g * pieces + thread] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
+    joined = {};
+    joined.Add(stats, parts);
+    StoreJoined(thread, joined);
+  }
+
+  __device__ void StoreJoined(int piece, const Joined& joined) const {
+    const int64_t row = work_.GlobalRow(p_, piece / kQuads);
+    const float inverse = joined.sum > 0.0f ? 1.0f / joined.sum : 0.0f;
+    half* to = static_cast<half*>(p_.forward.o) + row * kShape.head_dim;
+    reinterpret_cast<uint2*>(to)[piece % kQuads] =
+        make_uint2(PackPair<kShape.bf16>(joined.x.x * inverse, joined.x.y * inverse),
+                   PackPair<kShape.bf16>(joined.x.z * inverse, joined.x.w * inverse));
+    if (piece % kQuads == 0 && p_.forward.lse != nullptr) {
+      p_.forward.lse[row] = Lse(joined.largest, joined.sum);
     }
   }
 

@@ -26,6 +26,18 @@ constexpr int CtasPerSm(const MmaShape& s, const MmaDevice& device) {
   return std::max(1, std::min(by_smem, MinCtasPerSm(s)));
 }
 
+// CTAs that share a tile's keys, where they do at all: as many as the GPU has room for, and none
+// without a tile of keys.
+//   tiles: of queries, over all heads
+//   slots: CTAs that the GPU holds at once
+constexpr int MmaSplits(const MmaShape& s, int tiles, int seq_kv, int slots) {
+  const int kv_tiles = (seq_kv + s.tile_n - 1) / s.tile_n;
+  const int most = std::min({kMaxSplits, kMaxPartials / tiles, kv_tiles / s.key_groups});
+  const int shares = std::max(1, std::min(slots / tiles, most));
+  const int tiles_of_share = (kv_tiles + shares - 1) / shares;
+  return (kv_tiles + tiles_of_share - 1) / tiles_of_share;
+}
+
 // Everything of `params` but the instance's own memory. Returns the CTAs of the grid.
 constexpr unsigned PlanMma(const ForwardParams& forward, const MmaShape& s, const MmaDevice& device,
                            MmaParams* params) {
@@ -45,9 +57,7 @@ constexpr unsigned PlanMma(const ForwardParams& forward, const MmaShape& s, cons
   const int slots = device.sms * CtasPerSm(s, device);
   unsigned ctas = static_cast<unsigned>(p.tiles);
   if (s.split_kv) {
-    const int kv_tiles = (forward.seq_kv + s.tile_n - 1) / s.tile_n;
-    const int most = std::min({kMaxSplits, kMaxPartials / p.tiles, kv_tiles / s.key_groups});
-    p.splits = std::max(1, std::min(slots / p.tiles, most));
+    p.splits = MmaSplits(s, p.tiles, forward.seq_kv, slots);
     ctas = static_cast<unsigned>(p.tiles * p.splits);
   } else if (IsPersistent(s)) {
     ctas = static_cast<unsigned>(std::min(p.tiles, slots));

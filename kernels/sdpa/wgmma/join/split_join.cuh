@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/common/atomic.cuh"
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/sdpa/wgmma/join/join_pieces.cuh"
 #include "kernels/sdpa/wgmma/params.h"
@@ -53,12 +54,9 @@ class WgmmaSplitJoin {
     const uint32_t flag = WgmmaBarriers<kShape>{smem_ + MakeSmem(kShape).barriers}.WorkTile(0);
     Sync();
     if (thread_ == 0) {
-      // For all that stood before the barrier: a fence holds for what its thread has observed.
-      __threadfence();
       int* arrivals = p_.arrivals + Tile();
-      const bool last = atomicAdd(arrivals, 1) == p_.splits - 1;
+      const bool last = ptx::AtomicIncrement(arrivals) == p_.splits - 1;
       if (last) *arrivals = 0;
-      __threadfence();
       ptx::StoreShared(flag, last ? 1 : 0);
     }
     Sync();

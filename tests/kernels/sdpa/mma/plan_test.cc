@@ -61,6 +61,17 @@ TEST(PlanMma, NeverSplitsWhatFillsTheGpuNorMoreThanThereAreTiles) {
   EXPECT_EQ(p.splits, 5) << "five K/V tiles for each of the four groups";
 }
 
+TEST(PlanMma, GivesEachCtaATileOfKeys) {
+  MmaParams p;
+  PlanMma(ParamsOf(1, 11, 11, 1, 32 * 54), kDecode, kH200, &p);
+  EXPECT_EQ(p.splits, 11) << "of twelve with five of 54 tiles each the last would have none";
+  for (int tiles = 4; tiles < 300; ++tiles) {
+    PlanMma(ParamsOf(1, 5, 5, 1, 32 * tiles), kDecode, kH200, &p);
+    const int share = (tiles + p.splits - 1) / p.splits;
+    EXPECT_LT((p.splits - 1) * share, tiles);
+  }
+}
+
 TEST(PlanMma, KeepsPartialOutputsWithinTheWorkspaceAtAnySize) {
   for (int heads = 1; heads <= 400; heads += 7) {
     for (const int seq_kv : {1, 33, 1000, 100000}) {
