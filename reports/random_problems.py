@@ -3,8 +3,9 @@
 """Prints random attention problems, by which the library's choice of kernels is fitted and checked.
 
     reports/random_problems.py --head_dim 128 --dtype bf16 --count 40 --seed 1
+    reports/random_problems.py --head_dim 64 --kinds decode,few --count 20
 
-Five kinds by turns: prompts, decoding steps, few queries against many keys, small problems, and
+Kinds by turns: prompts, decoding steps, few queries against many keys, small problems, and
 queries against a cache that is longer than they are. Lengths are ragged half of the time, a K/V
 head serves 1 to 16 query heads, the batch has 1 to 64, half of the prompts are causal. The names
 say the sizes, as `warpledger run --shapes` takes them; they are joined by commas.
@@ -13,6 +14,7 @@ say the sizes, as `warpledger run --shapes` takes them; they are joined by comma
 import argparse
 import random
 
+KINDS = ("prompt", "decode", "few", "small", "cache")
 MOST_FLOP = 2e11
 MOST_KV_BYTES = 2**29
 
@@ -33,14 +35,14 @@ def draw(source, kind):
     heads_kv = source.choice([1, 2, 4, 8, 12, 16, 32])
     batch = log_uniform(source, 1, 64)
     causal = source.random() < 0.5
-    if kind == 0:
+    if kind == "prompt":
         n = length(source, 256, 16384)
         return batch, heads_kv, group, n, n, causal
-    if kind == 1:
+    if kind == "decode":
         return batch, heads_kv, group, 1, length(source, 128, 65536), False
-    if kind == 2:
+    if kind == "few":
         return batch, heads_kv, group, source.randint(2, 16), length(source, 512, 32768), causal
-    if kind == 3:
+    if kind == "small":
         n = length(source, 16, 768)
         return source.randint(1, 4), source.choice([1, 2, 4, 8, 16]), source.choice([1, 1, 2, 4]), n, n, causal
     keys = length(source, 256, 16384)
@@ -55,11 +57,11 @@ def name(head_dim, dtype, problem):
             + ("_bf16" if dtype == "bf16" else ""))
 
 
-def problems(head_dim, dtype, count, seed):
+def problems(head_dim, dtype, count, seed, kinds=KINDS):
     source = random.Random(f"{head_dim} {dtype} {seed}")
     names = []
     while len(names) < count:
-        problem = draw(source, len(names) % 5)
+        problem = draw(source, kinds[len(names) % len(kinds)])
         batch, heads_kv, group, seq_q, seq_kv, _ = problem
         if 4.0 * batch * heads_kv * group * seq_q * seq_kv * head_dim > MOST_FLOP:
             continue
@@ -75,10 +77,15 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--head_dim", type=int, choices=(64, 128, 256), default=64)
     parser.add_argument("--dtype", choices=("fp16", "bf16"), default="fp16")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="default: %(default)s")
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    print(",".join(problems(arguments.head_dim, arguments.dtype, arguments.count, arguments.seed)))
+    kinds = arguments.kinds.split(",")
+    unknown = set(kinds) - set(KINDS)
+    if unknown:
+        parser.error(f"no kind {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+    print(",".join(problems(arguments.head_dim, arguments.dtype, arguments.count, arguments.seed, kinds)))
 
 
 if __name__ == "__main__":

@@ -54,10 +54,10 @@ lengths() { # of a head dimension, full and causal
 }
 # The library's kernels on problems of reports/random_problems.py. kernels/sdpa/library/fit_costs.py
 # fits costs to all of them but the last, on which its choice is checked.
-random() { # SET SEED COUNT: a set of each head_dim
+random() { # SET SEED COUNT [KINDS] [HEAD_DIMS]: a set of each head_dim
   local head_dim
-  for head_dim in 64 128 256; do
-    echo "$1_d$head_dim|library_d$head_dim|random:$head_dim:$2:$3|--processes=1 --blocks=3 --peers=off"
+  for head_dim in ${5:-64 128 256}; do
+    echo "$1_d$head_dim|library_d$head_dim|random:$head_dim:$2:$3:${4-}|--processes=1 --blocks=3 --peers=off"
   done
 }
 readonly kSets="
@@ -67,7 +67,9 @@ $(random library_third 281103 50)
 $(random library_fourth 281104 70)
 $(random library_fifth 281105 70)
 $(random library_sixth 281106 70)
-$(random library_check 281107 70)
+$(random library_seventh 281107 70)
+$(random library_few 281108 120 decode,few,small "64 128")
+$(random library_check 281109 70)
 ladder|ladder|ladder|
 ladder_cold|ladder|medium,b2_h8_s256_d64,b1_h8_s512_d64,long|--cache=cold
 hopper_small|hopper_small|b2_h8_s256_d64,b1_h8_s512_d64,medium,long|
@@ -186,12 +188,12 @@ else
 fi
 
 flags_of() { # SET: its flags into `call`; a further flag takes the place of the set's own
-  local name=$1 design shapes own flag own_flags head_dim seed count
+  local name=$1 design shapes own flag own_flags head_dim seed count kinds
   IFS='|' read -r _ design shapes own <<<"$(set_of "$name")"
   if [[ $shapes == random:* ]]; then
-    IFS=: read -r _ head_dim seed count <<<"$shapes"
+    IFS=: read -r _ head_dim seed count kinds <<<"$shapes"
     shapes=$("$python" "$root/reports/random_problems.py" --head_dim "$head_dim" --count "$count" \
-      --seed "$seed")
+      --seed "$seed" ${kinds:+--kinds "$kinds"})
   fi
   read -ra own_flags <<<"$own"
   own_flags=(${own_flags[@]+"${own_flags[@]/#--study=/--study=$root/ablations/studies/}"})

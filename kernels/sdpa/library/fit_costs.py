@@ -51,16 +51,20 @@ def summary_of(program, record):
         return json.loads(out.read_text(encoding="utf-8"))
 
 
+# Kernels that became others, and when: what earlier records have of them no longer counts.
+CHANGED = {"split_mma": "2026-11-29T01:00:00Z"}  # its join (reports/decisions/0051-join-at-once.md)
+
+
 def times(program, record):
-    """(whether its contenders ran alone, {problem: {kernel: p50 in microseconds}}), of the arms that are right. An arm
-    of another design has its configuration in place of a kernel's name."""
+    """(provenance, {problem: {kernel: p50 in microseconds}}), of the arms that are right. An arm of another design has
+    its configuration in place of a kernel's name."""
     summary = summary_of(program, record)
     by_problem = collections.defaultdict(dict)
     for cell in summary["cells"]:
         found = re.fullmatch(r"library_\w+:(\w+)", cell["variant"])
         if cell["correct"] and cell["role"] not in ("aa", "null") and cell["p50_us"] is not None:
             by_problem[cell["shape"]][found[1] if found else cell["config"]] = cell["p50_us"]
-    return "alone" in summary["provenance"], by_problem
+    return summary["provenance"], by_problem
 
 
 @dataclasses.dataclass
@@ -69,6 +73,7 @@ class Row:
     problem: str
     alone: bool
     us: dict  # of each kernel, by its name
+    created: str = ""  # when the record was, in UTC
 
 
 def said_of(printer, problems):
@@ -81,13 +86,15 @@ def said_of(printer, problems):
 def measure(program, printer, records):
     """What the records measured, and what the library says of it. Of what was measured goes what the library would not
     take, and a kernel takes the place of its configuration."""
-    rows = [Row(problem, alone, us) for alone, by_problem in (times(program, record) for record in records)
+    rows = [Row(problem, "alone" in provenance, us, provenance["created_utc"])
+            for provenance, by_problem in (times(program, record) for record in records)
             for problem, us in by_problem.items()]
     said = said_of(printer, list(dict.fromkeys(row.problem for row in rows)))
     for row in rows:
         known = all_kernels(said[row.problem])
         names = {it["config"]: name for name, it in known.items()} | {name: name for name in known}
-        row.us = {names[each]: us for each, us in row.us.items() if each in names}
+        row.us = {names[each]: us for each, us in row.us.items()
+                  if each in names and row.created >= CHANGED.get(names[each], "")}
     return rows, said
 
 
