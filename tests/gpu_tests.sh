@@ -13,6 +13,7 @@ Runs every program in PREFIX/share/warpledger/gpu_tests, then compares
 `warpledger exec` with PyTorch's SDPA (needs a PYTHON with torch; default python3).
 The test of every variant on every shape is most of it: its shapes are spread over
 GPU_TEST_SHARDS processes at a time (default: a third of the CPU cores, at most 6).
+GPU_TEST_INSTANCES=PART leaves it the instances with that part in their names.
 Exit code: 0 all passed, 1 a test failed, 2 wrong use, 3 no GPU test or no GPU found.
 TEXT
 }

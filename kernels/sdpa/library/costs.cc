@@ -22,10 +22,13 @@ constexpr int kSmemPerSm = 228 << 10;  // of sm_90
 // LSE was off by 2% to 45% more than the rule allows (reports/decisions/0037-one-call.md).
 constexpr int kMostResidentKeys = 4096;
 
-// What a form without costs of its own takes of the time of the kernel above it, about: records say
-// 0.94 to 0.99 where it is the faster one.
+// What a form without costs of its own takes of the time of the kernel above it, about.
 constexpr double kFasterForm = 0.97;
+// By what a form is expected to take longer where it can't gain what it is for: a kernel that keeps
+// K and V where they don't fit, beside the one that reads them anew, and pairs in short calls.
 constexpr double kSlowerForm = 1.03;
+// A tie goes to the kernel that a form is of.
+constexpr double kTiedForm = 1.002;
 
 // Pairs of CTAs read K and V once for both, which saves power. Where each contender runs alone that
 // gains up to 3.4% in calls of 0.8 ms and more, and at most 0.7% below 0.4 ms. In random problems
@@ -55,6 +58,7 @@ struct Tiling {
   int pieces = 1;           // of a tile of queries, that its CTA takes one after another
   int cluster = 1;          // SMs that a CTA stands for here
   int packed = 1;           // heads of queries that share a tile
+  bool half_tiles = false;  // a tile of keys of which no more than half is seen counts half
   bool by_length = true;    // CTAs begin with the longest under the mask; else head by head
 
   int64_t ctas() const { return heads * query_tiles * splits; }
@@ -65,6 +69,7 @@ struct Tiling {
 // take tiles beside one another, those of one group.
 double KeyTiles(const Problem& p, const Tiling& tiling, int64_t at) {
   const auto tiles_of = [&](int64_t keys) {
+    if (tiling.half_tiles) return static_cast<double>(CeilDiv(2 * keys, tiling.keys)) / 2;
     const int64_t share = CeilDiv(CeilDiv(keys, tiling.keys), tiling.splits);
     return static_cast<double>(CeilDiv(share, tiling.key_groups));
   };
@@ -217,7 +222,8 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
            .slots = std::max<int64_t>(int64_t{gpu.sms} * at_once / shape.cluster, 1),
            .pieces = pieces,
            .cluster = shape.cluster,
-           .packed = shape.pack_heads ? group : 1};
+           .packed = shape.pack_heads ? group : 1,
+           .half_tiles = shape.own_tiles && shape.tile_n % 128 == 0 && !shape.fp8};
       const int64_t tiles = t.heads * t.query_tiles;
       if (shape.split_kv && tiles <= gpu.sms) {
         const int rows = std::min(TileM(shape), p.seq_q * (shape.pack_heads ? group : 1));
@@ -293,6 +299,10 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
   const double megabyte = 1e6;
   const bool combines = t.splits > 1 && FamilyOf(kernel.config) != Family::kResident;
   const auto rows = static_cast<double>(std::min<int64_t>(t.positions, p.seq_q) * t.packed);
+  const double trips = combines && FamilyOf(kernel.config) == Family::kMma
+                           ? MmaJoinTrips(MmaShapeOf(Compiled(kernel, p)), static_cast<int>(rows),
+                                          static_cast<int>(t.splits))
+                           : 0;
   const double output = static_cast<double>(QueryElements(p)) * 4 / megabyte;
   const int bytes = TakesE4m3(kernel) ? 1 : 2;
   const double queries =
@@ -303,7 +313,7 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
   const auto rounds = static_cast<double>(
       t.pieces * std::min(CeilDiv(t.ctas() * t.cluster, gpu.sms), chain.ctas * per_sm));
   const auto waves = static_cast<double>(t.pieces * chain.ctas);
-  const double longest = KeyTiles(p, t, t.query_tiles - 1);
+  const double longest = std::ceil(KeyTiles(p, t, t.query_tiles - 1));
   const double work = mean * ctas / slots;
   const auto sharing = static_cast<double>(
       std::min<int64_t>(per_sm, CeilDiv(std::max<int64_t>(chain.slots, 1) * t.cluster, gpu.sms)));
@@ -314,6 +324,7 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
           rounds / std::max(longest, 1.0),
           std::min(longest, 3.0),
           combines ? 1.0 : 0.0,
+          trips,
           combines ? std::sqrt(rows * static_cast<double>(t.splits)) : 0.0,
           combines ? output : 0.0,
           queries,
@@ -336,16 +347,6 @@ bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& 
                               static_cast<int>(t.splits), gpu.sms);
 }
 
-bool IsFasterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
-  if (TakesE4m3(kernel)) return true;  // wherever O is contiguous
-  // K and V read anew: where the other kernel does not keep them.
-  Config keeps = kernel.config;
-  keeps.wgmma_keep_kv = 1;
-  LibraryKernel other = kernel;
-  other.config = keeps;
-  return TilingOf(other, p, gpu).pieces == 1;
-}
-
 double UsByCosts(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu) {
   const CostTerms terms = CostTermsOf(kernel, problem, gpu);
   double us = 0;
@@ -363,9 +364,13 @@ double UsByCosts(const LibraryKernel& kernel, const Problem& problem, const Gpu&
 
 double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu) {
   const double us = UsByCosts(kernel, problem, gpu) + (kernel.config.varlen ? kPlanUs : 0);
-  if (kernel.config.kv_multicast != 0 && us < kLeastUsOfPairs) return us * kSlowerForm;
-  if (!HasCostsOfForm(kernel)) return us;
-  return us * (IsFasterForm(kernel, problem, gpu) ? kFasterForm : kSlowerForm);
+  if (HasCostsOfForm(kernel)) return us * kFasterForm;
+  const bool keeps_nothing =
+      kernel.config.wgmma_keep_kv != 0 && TilingOf(kernel, problem, gpu).pieces == 1;
+  const bool is_short_pair = kernel.config.kv_multicast != 0 && us < kLeastUsOfPairs;
+  return us * (keeps_nothing || is_short_pair ? kSlowerForm
+               : kernel.form_of.empty()       ? 1
+                                              : kTiedForm);
 }
 
 }  // namespace warpledger::sdpa

@@ -21,7 +21,7 @@
 
 namespace warpledger::sdpa {
 
-inline constexpr int kCostTerms = 19;
+inline constexpr int kCostTerms = 20;
 using CostTerms = std::array<double, kCostTerms>;
 
 // What each entry of CostTerms counts, as fit_costs.py prints it:
@@ -30,6 +30,7 @@ using CostTerms = std::array<double, kCostTerms>;
 //   short rounds        rounds over the tiles of keys of the longest CTA: few tiles hide less
 //   first tiles         tiles of keys of the longest CTA, up to three, in which pipelines fill
 //   combine             1 where split keys are joined
+//   join trips          how often the CTA that joins waits for loads, where the last one does
 //   joined parts        the root of a tile's rows times its splits, as loads of parts overlap
 //   combined MB         O in FP32, where split keys are joined
 //   open Q O, open K V  MB of each; a part of their way nothing hides
@@ -41,13 +42,13 @@ using CostTerms = std::array<double, kCostTerms>;
 //   starts              waves again: what of a CTA's start and end DRAM goes on beside
 //   MB                  Q, K, V and O
 inline constexpr const char* kCostTermNames[kCostTerms] = {
-    "call",        "causal call", "rounds",       "waves",       "short rounds",
-    "first tiles", "combine",     "joined parts", "combined MB", "open Q O",
-    "open K V",    "root MB",     "tail",         "chain",       "shared chain",
-    "work",        "causal work", "starts",       "MB"};
+    "call",         "causal call", "rounds",      "waves",        "short rounds",
+    "first tiles",  "combine",     "join trips",  "joined parts", "combined MB",
+    "open Q O",     "open K V",    "root MB",     "tail",         "chain",
+    "shared chain", "work",        "causal work", "starts",       "MB"};
 // From the first of tiles on they are the tiles' work; the last one is DRAM's.
-inline constexpr int kFirstTileTerm = 13;
-inline constexpr int kDramTerm = 18;
+inline constexpr int kFirstTileTerm = 14;
+inline constexpr int kDramTerm = 19;
 static_assert(std::string_view(kCostTermNames[kFirstTileTerm]) == "chain" &&
               std::string_view(kCostTermNames[kDramTerm]) == "MB");
 
@@ -66,14 +67,12 @@ int CtasPerSm(const LibraryKernel& kernel, const Problem& problem, const Gpu& gp
 // The terms of a kernel that takes the problem.
 CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
 
-// A form without costs of its own: K and V read anew, and O of E4M3 by plain stores.
+// A form without costs of its own: O of E4M3 by plain stores, faster wherever O is contiguous.
 constexpr bool HasCostsOfForm(const LibraryKernel& kernel) {
-  return !kernel.form_of.empty() && kernel.config.kv_multicast == 0 &&
-         kernel.config.wgmma_tile != 3;
+  return !kernel.form_of.empty() && TakesE4m3(kernel);
 }
 
-// Whose fitted costs a kernel's are, of its head_dim. A form has its own, but for two that differ
-// too little from the kernel above them (IsFasterForm). No record has packed sequences: theirs
+// Whose fitted costs a kernel's are, of its head_dim. No record has packed sequences: theirs
 // costs what it does with one length for all, and a launch that lists their blocks. Kernels of E4M3
 // have those of the one that writes it, which have records at each head_dim. Scales per block are
 // left out: with ping-pong scheduling they cost 2% to 3% under a full mask and 8% to 11% under a
@@ -81,12 +80,8 @@ constexpr bool HasCostsOfForm(const LibraryKernel& kernel) {
 // does a problem, so that these costs choose nothing; they are only told.
 constexpr std::string_view CostsOf(const LibraryKernel& kernel) {
   if (TakesE4m3(kernel)) return "pipelined_e4m3_output";
-  if (HasCostsOfForm(kernel)) return kernel.form_of;
   return kernel.config.varlen ? "pipelined" : kernel.name;
 }
-
-// Whether it is the faster one, of a form that has the costs of the kernel above it.
-bool IsFasterForm(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
 
 // Whether it is faster in its ClusterForm. The costs don't know that form: where it is taken they
 // are too high by what it saves.

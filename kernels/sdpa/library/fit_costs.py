@@ -171,7 +171,7 @@ def head_dim(problem):
 DRAM_US = 0.23
 SIXTEEN_BITS = "pipelined"  # whose parts E4M3's have
 OF_E4M3 = ("chain", "causal work", "starts")  # what is fitted there, in place of all that tiles take
-ALONE_WEIGHT = 3  # of a row of contenders that ran alone, where forms are fitted
+ALONE_WEIGHT = 4  # of a row of contenders that ran alone, where forms are fitted
 
 
 def layout_of(said):

@@ -21,8 +21,8 @@ struct LibraryKernel {
   int head_dim = 64;
   Dtype dtype = Dtype::kFp16;  // of what is not E4M3
   Config config;               // as the designs measure it
-  // The row above it of which it is another form, by one toggle: which is faster, the problem says
-  // (IsFasterForm). Empty: none.
+  // The row above it of which it is another form, by one toggle: which is faster, the problem says.
+  // Empty: none.
   std::string_view form_of = {};
 };
 

@@ -15,8 +15,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/sdpa/mma/fragment.cuh"
 #include "kernels/common/atomic.cuh"
+#include "kernels/sdpa/mma/fragment.cuh"
 #include "kernels/sdpa/mma/kv8.h"
 #include "kernels/sdpa/mma/schedule.cuh"
 #include "kernels/sdpa/mma/shape.h"
@@ -268,20 +268,19 @@ class MmaEpilogue {
   };
 
   // Quad `piece` of the tile's rows, of the parts `split` up to `end`. Loads are latency here:
-  // those of sixteen parts stand side by side, and so do those of the last ones, if fewer.
+  // those of kJoinedAtOnce parts stand side by side, and so do those of the last ones, if fewer.
   __device__ Joined JoinParts(int piece, int split, int end) const {
-    constexpr int kBatch = 16;
     const int64_t first = PartialRow(split, piece / kQuads);
     const auto* from_stats = reinterpret_cast<const float2*>(p_.partial_stats) + first;
     const auto* from =
         reinterpret_cast<const float4*>(p_.partial_out) + first * kQuads + piece % kQuads;
     Joined joined;
 #pragma unroll 1
-    for (int left = end - split; left > 0; left -= kBatch) {
-      float2 stats[kBatch];
-      float4 parts[kBatch];
+    for (int left = end - split; left > 0; left -= kJoinedAtOnce) {
+      float2 stats[kJoinedAtOnce];
+      float4 parts[kJoinedAtOnce];
 #pragma unroll
-      for (int s = 0; s < kBatch; ++s) {
+      for (int s = 0; s < kJoinedAtOnce; ++s) {
         stats[s] = make_float2(-INFINITY, 0.0f);
         parts[s] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         if (s >= left) continue;
@@ -289,8 +288,8 @@ class MmaEpilogue {
         parts[s] = __ldcg(from + s * (kTileM * kQuads));
       }
       joined.Add(stats, parts);
-      from_stats += kBatch * kTileM;
-      from += kBatch * (kTileM * kQuads);
+      from_stats += kJoinedAtOnce * kTileM;
+      from += kJoinedAtOnce * (kTileM * kQuads);
     }
     return joined;
   }

@@ -38,6 +38,16 @@ constexpr int MmaSplits(const MmaShape& s, int tiles, int seq_kv, int slots) {
   return (kv_tiles + tiles_of_share - 1) / tiles_of_share;
 }
 
+// How often the CTA that joins parts waits for loads of them (MmaEpilogue::CombineSplits).
+//   rows: of queries in a tile
+constexpr int MmaJoinTrips(const MmaShape& s, int rows, int splits) {
+  const int pieces = rows * s.head_dim / 4;
+  const int groups = std::max(ConsumerThreads(s) / pieces, 1);
+  const int parts = (splits + groups - 1) / groups;
+  const auto trips = [](int of, int at_once) { return (of + at_once - 1) / at_once; };
+  return trips(pieces, ConsumerThreads(s)) * trips(parts, kJoinedAtOnce);
+}
+
 // Everything of `params` but the instance's own memory. Returns the CTAs of the grid.
 constexpr unsigned PlanMma(const ForwardParams& forward, const MmaShape& s, const MmaDevice& device,
                            MmaParams* params) {

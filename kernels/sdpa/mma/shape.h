@@ -112,6 +112,8 @@ constexpr bool IsPersistent(const MmaShape& s) { return s.persistent != MmaPersi
 constexpr bool Is8Bit(const MmaShape& s) { return s.kv != MmaKv::kSame; }
 // A row of K or V, in units of two bytes.
 constexpr int KvColumns(const MmaShape& s) { return s.head_dim / (Is8Bit(s) ? 2 : 1); }
+// Parts of a row whose loads stand side by side where split keys are joined.
+inline constexpr int kJoinedAtOnce = 16;
 // O leaves through shared memory where several groups or CTAs hold a part of it.
 constexpr bool HasPartialOutputs(const MmaShape& s) { return s.key_groups > 1 || s.split_kv; }
 

@@ -3,6 +3,7 @@
 // repetition, on three seeds of each input distribution; on one where a reference takes seconds.
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <string>
@@ -11,6 +12,7 @@
 #include "ablations/subjects/sdpa/gpu/sdpa_runner.h"
 #include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/references.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
@@ -35,6 +37,14 @@ bool IsBuiltFor(const DeviceFacts& device, const KernelInstance& instance) {
   return device.compute_major == 9 || !absl::IsFailedPrecondition(PrepareInstance(instance));
 }
 
+// GPU_TEST_INSTANCES is a part of names: only these instances are checked, after a change to no
+// others' machine code.
+const char* PartOfNames() { return std::getenv("GPU_TEST_INSTANCES"); }
+bool IsNamed(const KernelInstance& instance) {
+  return PartOfNames() == nullptr ||
+         absl::StrContains(InstanceName(instance.config), PartOfNames());
+}
+
 class EveryVariant : public testing::TestWithParam<NamedShape> {};
 
 TEST_P(EveryVariant, AgreesWithTheReferenceAndRepeatsItsBits) {
@@ -46,12 +56,13 @@ TEST_P(EveryVariant, AgreesWithTheReferenceAndRepeatsItsBits) {
   const auto is_checked = [&](const KernelInstance& instance) {
     constexpr double kMostFlops = 2e9;
     if (KvStorageOf(instance.config).quantised && Flops(problem) > kMostFlops) return false;
-    return CheckLaunchable(instance.config, problem, device).ok() && IsBuiltFor(device, instance);
+    return IsNamed(instance) && CheckLaunchable(instance.config, problem, device).ok() &&
+           IsBuiltFor(device, instance);
   };
   for (const KernelInstance* instance : AllInstances()) {
     launchable += is_checked(*instance) ? 1 : 0;
   }
-  if (EveryDesignRuns(problem) && problem.embed_dim == 0) {
+  if (EveryDesignRuns(problem) && problem.embed_dim == 0 && PartOfNames() == nullptr) {
     ASSERT_GE(launchable, 9) << "the smem family runs everywhere";
   }
   const size_t seeds = Flops(problem) > kFlopsOfOneSeed ? 1 : std::size(kSeeds);
@@ -99,7 +110,7 @@ TEST(LongCache, KeepsTheLogSumExpOverAThousandTiles) {
   int checks = 0;
   for (const KernelInstance* instance : AllInstances()) {
     const Config& config = instance->config;
-    if (KvStorageOf(config).quantised || MayBreak(config) ||
+    if (!IsNamed(*instance) || KvStorageOf(config).quantised || MayBreak(config) ||
         !CheckLaunchable(config, problem, device).ok() || !IsBuiltFor(device, *instance)) {
       continue;
     }

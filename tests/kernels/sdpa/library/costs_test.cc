@@ -251,15 +251,10 @@ TEST(ExpectedUs, OfAFormIsLessWhereItIsTheFasterOne) {
   EXPECT_EQ(form({25, 16, 1, 256, 256, 128, true}), "pipelined_short");
 }
 
-TEST(IsFasterForm, ReadsKAndVAnewWhereTheyAreNotKept) {
+TEST(ExpectedUs, IsLessForKAndVReadAnewWhereTheyAreNotKept) {
   const auto anew = [](const Problem& problem) {
-    const LibraryKernel& kernel = KernelFor("pipelined_two_warpgroups_reread", problem);
-    EXPECT_TRUE(HasCostsOfForm(kernel));
-    const bool faster = IsFasterForm(kernel, problem, kGpu);
-    EXPECT_EQ(faster,
-              ExpectedUs(kernel, problem, kGpu) <
-                  ExpectedUs(KernelFor("pipelined_two_warpgroups", problem), problem, kGpu));
-    return faster;
+    return ExpectedUs(KernelFor("pipelined_two_warpgroups_reread", problem), problem, kGpu) <
+           ExpectedUs(KernelFor("pipelined_two_warpgroups", problem), problem, kGpu);
   };
   for (const bool causal : {false, true}) {
     EXPECT_FALSE(anew({32, 32, 32, 512, 512, 64, causal}));
@@ -268,7 +263,7 @@ TEST(IsFasterForm, ReadsKAndVAnewWhereTheyAreNotKept) {
   }
 }
 
-TEST(IsFasterForm, StoresE4m3sOutputPlainly) {
+TEST(ExpectedUs, IsLessForE4m3sOutputByPlainStores) {
   const Problem problem = {2, 8, 8, 1000, 1000, 256, false};
   const LibraryKernel& kernel = KernelFor("pipelined_e4m3_contiguous", problem);
   EXPECT_LT(ExpectedUs(kernel, problem, kGpu),
