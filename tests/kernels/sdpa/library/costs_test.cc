@@ -124,8 +124,8 @@ TEST(ExpectedUs, OfPairsIsMoreThanTheirCostsInShortCalls) {
     const LibraryKernel& pairs = KernelFor("pipelined_pairs", p);
     return ExpectedUs(pairs, p, kGpu) / UsByCosts(pairs, p, kGpu);
   };
-  EXPECT_GT(over_costs(1), 1);
-  EXPECT_EQ(over_costs(4), 1);
+  EXPECT_GT(over_costs(1), 1.02);
+  EXPECT_LT(over_costs(4), 1.01);
 }
 
 TEST(ExpectedUs, IsMoreThanTilesAndDramWhereBothTakeAsLong) {
