@@ -307,9 +307,11 @@ class MmaEpilogue {
       return;
     }
     constexpr int kMostGroups = kThreads / kQuads;
-    auto* x_of =
-        reinterpret_cast<float4*>(smem_ + kSmem.staged);          // (threads), what was staged goes
-    auto* stats_of = reinterpret_cast<float2*>(x_of + kThreads);  // (threads)
+    // (threads) each, over what was staged
+    auto* x_of = reinterpret_cast<float4*>(smem_ + kSmem.staged);
+    auto* stats_of = reinterpret_cast<float2*>(x_of + kThreads);
+    static_assert(kThreads * (sizeof(float4) + sizeof(float2)) <=
+                  kShape.key_groups * kTileM * StagedRowFloats(kShape) * sizeof(float));
     const int group = thread / pieces;
     Joined joined;
     if (group < groups) {

@@ -118,6 +118,27 @@ TEST(CostTermsOf, CountChainsThatShareAnSm) {
   EXPECT_DOUBLE_EQ(shared(500), 20 + 20);
 }
 
+TEST(CostTerms, CountHalfATileWhereAKernelBeginsWithOne) {
+  const auto chain = [](std::string_view kernel, int keys) {
+    return TermOf("chain", kernel, {1, 1, 1, keys, keys, 128, true});
+  };
+  EXPECT_EQ(chain("pipelined", 192), 1.5);
+  EXPECT_EQ(chain("pipelined", 193), 2);
+  EXPECT_EQ(chain("pipelined_short", 192), 3);
+  EXPECT_EQ(chain("pipelined_short", 193), 4);
+  EXPECT_EQ(TermOf("first tiles", "pipelined", {1, 1, 1, 192, 192, 128, true}), 2);
+  EXPECT_EQ(TermOf("chain", "pipelined", {1, 1, 1, 192, 192, 128, false}), 2) << "a full mask";
+}
+
+TEST(CostTerms, CountTripsOfTheCtaThatJoins) {
+  const auto trips = [](std::string_view kernel, int queries) {
+    return TermOf("join trips", kernel, {1, 8, 8, queries, 8192, 128, false});
+  };
+  EXPECT_EQ(trips("split_mma", 4), 1);
+  EXPECT_EQ(trips("split_mma", 16), 4);
+  EXPECT_EQ(trips("split_wgmma", 4), 0) << "a kernel joins";
+}
+
 TEST(ExpectedUs, OfPairsIsMoreThanTheirCostsInShortCalls) {
   const auto over_costs = [](int batch) {
     const Problem p = {batch, 16, 16, 4096, 4096, 128, false};

@@ -72,6 +72,17 @@ TEST(PlanMma, GivesEachCtaATileOfKeys) {
   }
 }
 
+TEST(MmaJoinTrips, AreOfPiecesAndOfPartsThatThreadsShare) {
+  // 128 threads, 32 pieces a row.
+  EXPECT_EQ(MmaJoinTrips(kDecode, 4, 16), 1);
+  EXPECT_EQ(MmaJoinTrips(kDecode, 4, 17), 2);
+  EXPECT_EQ(MmaJoinTrips(kDecode, 16, 2), 4);
+  EXPECT_EQ(MmaJoinTrips(kDecode, 5, 16), 2);
+  EXPECT_EQ(MmaJoinTrips(kDecode, 1, 64), 1) << "four threads a piece, 16 parts each";
+  EXPECT_EQ(MmaJoinTrips(kDecode, 2, 64), 2);
+  EXPECT_EQ(MmaJoinTrips(kDecode, 3, 64), 4) << "96 threads have a piece, 32 none";
+}
+
 TEST(PlanMma, KeepsPartialOutputsWithinTheWorkspaceAtAnySize) {
   for (int heads = 1; heads <= 400; heads += 7) {
     for (const int seq_kv : {1, 33, 1000, 100000}) {
