@@ -6,8 +6,9 @@
 
 namespace warpledger::ptx {
 
-// Adds 1 to `count` in global memory and returns what it was. Who counts later, in the same way,
-// sees what this thread has written, and what others had written before a barrier that it passed.
+// Adds 1 to `count` in global memory and returns what it was. A thread that increments it later, in
+// the same way, sees what this thread has written, and what other threads had written before a
+// barrier that this thread passed.
 // Fences around an atomicAdd() are sequentially consistent, which takes longer.
 __device__ inline int AtomicIncrement(int* count) {
   int before;

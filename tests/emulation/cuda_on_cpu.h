@@ -514,7 +514,6 @@ inline void __syncthreads() {
 inline void __syncwarp() {
   warpledger::emulation::Arrive(warpledger::emulation::current->warp->barrier, 32);
 }
-inline void __threadfence() {}
 template <typename T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
   return warpledger::emulation::Exchange(value)[warpledger::emulation::current->lane ^ mask];

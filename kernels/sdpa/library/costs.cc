@@ -24,8 +24,8 @@ constexpr int kMostResidentKeys = 4096;
 
 // What a form without costs of its own takes of the time of the kernel above it, about.
 constexpr double kFasterForm = 0.97;
-// By what a form is expected to take longer where it can't gain what it is for: a kernel that keeps
-// K and V where they don't fit, beside the one that reads them anew, and pairs in short calls.
+// Factor of a form that can't gain what it is for: a kernel that keeps K and V where they don't
+// fit, beside the one that reads them anew, and pairs of CTAs in short calls.
 constexpr double kSlowerForm = 1.03;
 // A tie goes to the kernel that a form is of.
 constexpr double kTiedForm = 1.002;
@@ -57,7 +57,7 @@ struct Tiling {
   int64_t slots = 1;        // CTAs that the GPU holds at once
   int pieces = 1;           // of a tile of queries, that its CTA takes one after another
   int cluster = 1;          // SMs that a CTA stands for here
-  int packed = 1;           // heads of queries that share a tile
+  int64_t rows = 1;         // of queries in a tile, over the heads that share it
   bool half_tiles = false;  // a tile of keys of which no more than half is seen counts half
   bool by_length = true;    // CTAs begin with the longest under the mask; else head by head
 
@@ -222,7 +222,7 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
            .slots = std::max<int64_t>(int64_t{gpu.sms} * at_once / shape.cluster, 1),
            .pieces = pieces,
            .cluster = shape.cluster,
-           .packed = shape.pack_heads ? group : 1,
+           .rows = std::min(positions, int64_t{p.seq_q}) * (shape.pack_heads ? group : 1),
            .half_tiles = shape.own_tiles && shape.tile_n % 128 == 0 && !shape.fp8};
       const int64_t tiles = t.heads * t.query_tiles;
       if (shape.split_kv && tiles <= gpu.sms) {
@@ -241,7 +241,7 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
            .keys = shape.tile_n,
            .key_groups = shape.key_groups,
            .slots = int64_t{gpu.sms} * per_sm,
-           .packed = packed,
+           .rows = std::min<int64_t>(TileM(shape), int64_t{p.seq_q} * packed),
            .by_length = false};
       const int64_t tiles = t.heads * t.query_tiles;
       if (shape.split_kv && tiles < kMaxPartials) {
@@ -298,9 +298,8 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
   const auto slots = static_cast<double>(t.slots);
   const double megabyte = 1e6;
   const bool combines = t.splits > 1 && FamilyOf(kernel.config) != Family::kResident;
-  const auto rows = static_cast<double>(std::min<int64_t>(t.positions, p.seq_q) * t.packed);
   const double trips = combines && FamilyOf(kernel.config) == Family::kMma
-                           ? MmaJoinTrips(MmaShapeOf(Compiled(kernel, p)), static_cast<int>(rows),
+                           ? MmaJoinTrips(MmaShapeOf(Compiled(kernel, p)), static_cast<int>(t.rows),
                                           static_cast<int>(t.splits))
                            : 0;
   const double output = static_cast<double>(QueryElements(p)) * 4 / megabyte;
@@ -325,7 +324,7 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, const Gpu& 
           std::min(longest, 3.0),
           combines ? 1.0 : 0.0,
           trips,
-          combines ? std::sqrt(rows * static_cast<double>(t.splits)) : 0.0,
+          combines ? std::sqrt(static_cast<double>(t.rows * t.splits)) : 0.0,
           combines ? output : 0.0,
           queries,
           keys,

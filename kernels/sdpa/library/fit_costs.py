@@ -230,27 +230,37 @@ def fit(rows, said):
     return costs
 
 
-def chosen_by(costs, line, layout):
-    """The choice of a library that has these costs; `line` is what print_costs says of the problem."""
+def expected_by(costs, line, layout):
+    """{kernel: microseconds} of a library that has these costs, or of this one; `line` is what print_costs says of the
+    problem."""
+    if costs is None:
+        return {name: it["us"] for name, it in line["kernels"].items()}
     dim = head_dim(line["problem"])
+    return {name: cost_of(np.array(it["terms"]), costs[it["costs_of"], dim], layout)
+            * it["us"] / it["us_by_costs"]  # some forms differ
+            for name, it in line["kernels"].items() if (it["costs_of"], dim) in costs}
 
-    def expected(name):
-        it = line["kernels"][name]
-        fitted = cost_of(np.array(it["terms"]), costs[it["costs_of"], dim], layout)
-        return fitted * it["us"] / it["us_by_costs"]  # some forms, and pairs in short calls, differ
-    return min((name for name in line["kernels"] if (line["kernels"][name]["costs_of"], dim) in costs), key=expected)
+
+NEAR = 1.3  # times the shortest expected time
+
+
+def is_whole(row, expected):
+    """Whether the row has the time of each kernel that became another and may be the fastest."""
+    near = NEAR * min(expected.values())
+    return all(name in row.us or name not in CHANGED or us > near for name, us in expected.items())
 
 
 def regrets(rows, said, costs=None):
-    """(regret, problem, chosen, best) of each row, by `costs`, else by the library's own."""
+    """(regret, problem, chosen, best) of each whole row, by `costs`, else by the library's own."""
     found = []
     for row in rows:
         line = said[row.problem]
         kernels = line["kernels"]
         by_kernel = {name: us for name, us in row.us.items() if name in kernels}
-        if not by_kernel:
+        expected = expected_by(costs, line, layout_of(said))
+        if not by_kernel or not is_whole(row, expected):
             continue
-        chosen = chosen_by(costs, line, layout_of(said)) if costs else line["choice"]
+        chosen = min(expected, key=expected.get) if costs else line["choice"]
         while chosen not in by_kernel and kernels[chosen]["form_of"]:  # the record is older than the form
             chosen = kernels[chosen]["form_of"]
         if chosen not in by_kernel:

@@ -26,8 +26,8 @@ constexpr int CtasPerSm(const MmaShape& s, const MmaDevice& device) {
   return std::max(1, std::min(by_smem, MinCtasPerSm(s)));
 }
 
-// CTAs that share a tile's keys, where they do at all: as many as the GPU has room for, and none
-// without a tile of keys.
+// CTAs that share a tile's keys, where they do at all: as many as the GPU has room for. Under a
+// full mask none is without a tile of keys; under a causal one some rows see fewer.
 //   tiles: of queries, over all heads
 //   slots: CTAs that the GPU holds at once
 constexpr int MmaSplits(const MmaShape& s, int tiles, int seq_kv, int slots) {

@@ -109,10 +109,11 @@ class ExecTest(FolderTest):
         approximate = [v for v in variants if nearness(v["config"])]
         self.assertLess(len(approximate), len(variants) / 4)
         with futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-            # A case each, by turns: forward_gpu_test has every variant on many problems.
-            seeds = [index % len(CASES) for index in range(len(variants))]
+            # The causal case and another one, by turns: forward_gpu_test has every variant on many problems.
+            causal = next(seed for seed, case in enumerate(CASES) if case[-1])
+            full = [seed for seed in range(len(CASES)) if seed != causal]
             runs = {(variant["name"], CASES[seed]): pool.submit(self.compare, variant, CASES[seed], seed)
-                    for variant, seed in zip(variants, seeds)}
+                    for index, variant in enumerate(variants) for seed in (causal, full[index % len(full)])}
             for (name, case), compared in runs.items():
                 with self.subTest(variant=name, case=case):
                     compared.result()

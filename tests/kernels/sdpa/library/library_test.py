@@ -258,6 +258,32 @@ class Costs(unittest.TestCase):
                 fit_costs.Row("b1_h1_s80_d64", False, {"a": 5.0, "b": 4.0})]
         self.assertEqual(fit_costs.worth(rows), {(64, "a"): [0.5, 0.0], (64, "b"): [0.0, 0.25], (64, "c"): [0.0]})
 
+    def test_leave_out_what_records_have_of_a_kernel_that_became_another(self):
+        record = next(ROOT.glob("reports/data/h200/library_d64-*.tar.zst"))
+        rows, _ = self.measured(record)
+        self.assertTrue(rows)
+        self.assertFalse([row for row in rows if "split_mma" in row.us])
+        self.assertTrue([row for row in rows if "split_wgmma" in row.us])
+        newer = next(ROOT.glob("reports/data/h200/library_few_d64-*.tar.zst"))
+        self.assertTrue(all("split_mma" in row.us for row in self.measured(newer)[0]))
+
+    def test_count_no_problem_where_such_a_kernel_may_be_the_fastest(self):
+        row = fit_costs.Row("b1_h1_s64_d64", False, {"a": 2.0})
+        self.assertFalse(fit_costs.is_whole(row, {"a": 2.0, "split_mma": 2.5}))
+        self.assertTrue(fit_costs.is_whole(row, {"a": 2.0, "split_mma": 2.7}))
+        self.assertTrue(fit_costs.is_whole(row, {"a": 2.0, "b": 1.0}), "it never was measured")
+
+    def test_come_from_random_problems_of_chosen_kinds(self):
+        def drawn(*more):
+            return subprocess.run([sys.executable, ROOT / "reports/random_problems.py", "--count", "6", *more],
+                                  check=False, capture_output=True, text=True)
+        sizes = [re.search(r"_s(\d+)(?:x\d+)?_d64", name)[1]
+                 for name in drawn("--kinds", "decode,few").stdout.strip().split(",")]
+        self.assertEqual([size == "1" for size in sizes], [True, False] * 3)
+        done = drawn("--kinds", "decode,most")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no kind most", done.stderr)
+
     def test_refuse_to_explain_a_problem_that_no_record_has(self):
         record = max(ROOT.glob("reports/data/h200/library_d64-*.tar.zst"))
         done = subprocess.run([sys.executable, FOLDER / "fit_costs.py", "--program", arguments.program, "--terms",
