@@ -36,9 +36,8 @@ using CostTerms = std::array<double, kCostTerms>;
 //   open Q O, open K V  MB of each; a part of their way nothing hides
 //   root MB             of all four: how long DRAM takes until it has its rate
 //   tail                how much longer the longest chain is than work, where slots take turns
-//   chain               the longest chain of tiles of keys on a slot; a kernel that begins with
-//   half
-//                       a tile where no row sees the other half has that as a half
+//   chain               the longest chain of tiles of keys on a slot; half a tile counts half
+//                       where a kernel begins with one
 //   shared chain        the same, times the CTAs that share an SM meanwhile
 //   work, causal work   all tiles of keys over all slots
 //   starts              waves again: what of a CTA's start and end DRAM goes on beside
