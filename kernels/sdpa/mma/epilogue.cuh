@@ -21,6 +21,7 @@
 #include "kernels/sdpa/mma/schedule.cuh"
 #include "kernels/sdpa/mma/shape.h"
 #include "kernels/sdpa/mma/softmax.cuh"
+#include "kernels/sdpa/shared/joined_piece.cuh"
 #include "kernels/sdpa/shared/quad.cuh"
 
 namespace warpledger::sdpa {
@@ -138,6 +139,10 @@ class MmaEpilogue {
     return part_max == -INFINITY ? 0.0f : Exp::Rescale(part_max - largest);
   }
 
+  __device__ static auto WeightsBelow(float largest) {
+    return [largest](float part_max) { return Weight(part_max, largest); };
+  }
+
   __device__ void StoreThroughShared(const Output& out, const Softmax& softmax, int first_row,
                                      int group) const {
     const int lane = threadIdx.x % 32;
@@ -239,42 +244,14 @@ class MmaEpilogue {
     return *last != 0;
   }
 
-  // Four columns of a row, joined from parts. What was joined is a part again.
-  struct Joined {
-    float largest = -INFINITY;
-    float sum = 0.0f;
-    float4 x = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-
-    //   stats: maximum and sum; -inf and 0 stand for no part, whose columns must be 0
-    template <int kParts>
-    __device__ void Add(const float2 (&stats)[kParts], const float4 (&parts)[kParts]) {
-      float most = largest;
-#pragma unroll
-      for (int s = 0; s < kParts; ++s) most = fmaxf(most, stats[s].x);
-      const float earlier = Weight(largest, most);
-      largest = most;
-      sum *= earlier;
-      x = make_float4(x.x * earlier, x.y * earlier, x.z * earlier, x.w * earlier);
-#pragma unroll
-      for (int s = 0; s < kParts; ++s) {
-        const float weight = Weight(stats[s].x, most);
-        sum = fmaf(stats[s].y, weight, sum);
-        x.x = fmaf(parts[s].x, weight, x.x);
-        x.y = fmaf(parts[s].y, weight, x.y);
-        x.z = fmaf(parts[s].z, weight, x.z);
-        x.w = fmaf(parts[s].w, weight, x.w);
-      }
-    }
-  };
-
   // Quad `piece` of the tile's rows, of the parts `split` up to `end`. Loads are latency here:
   // those of kJoinedAtOnce parts stand side by side, and so do those of the last ones, if fewer.
-  __device__ Joined JoinParts(int piece, int split, int end) const {
+  __device__ JoinedPiece JoinParts(int piece, int split, int end) const {
     const int64_t first = PartialRow(split, piece / kQuads);
     const auto* from_stats = reinterpret_cast<const float2*>(p_.partial_stats) + first;
     const auto* from =
         reinterpret_cast<const float4*>(p_.partial_out) + first * kQuads + piece % kQuads;
-    Joined joined;
+    JoinedPiece joined;
 #pragma unroll 1
     for (int left = end - split; left > 0; left -= kJoinedAtOnce) {
       float2 stats[kJoinedAtOnce];
@@ -287,7 +264,7 @@ class MmaEpilogue {
         stats[s] = __ldcg(from_stats + s * kTileM);
         parts[s] = __ldcg(from + s * (kTileM * kQuads));
       }
-      joined.Add(stats, parts);
+      joined.Add(stats, parts, WeightsBelow);
       from_stats += kJoinedAtOnce * kTileM;
       from += kJoinedAtOnce * (kTileM * kQuads);
     }
@@ -313,7 +290,7 @@ class MmaEpilogue {
     static_assert(kThreads * (sizeof(float4) + sizeof(float2)) <=
                   kShape.key_groups * kTileM * StagedRowFloats(kShape) * sizeof(float));
     const int group = thread / pieces;
-    Joined joined;
+    JoinedPiece joined;
     if (group < groups) {
       joined =
           JoinParts(thread % pieces, group * p_.splits / groups, (group + 1) * p_.splits / groups);
@@ -331,11 +308,11 @@ class MmaEpilogue {
       parts[g] = is_one ? x_of[g * pieces + thread] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
     joined = {};
-    joined.Add(stats, parts);
+    joined.Add(stats, parts, WeightsBelow);
     StoreJoined(thread, joined);
   }
 
-  __device__ void StoreJoined(int piece, const Joined& joined) const {
+  __device__ void StoreJoined(int piece, const JoinedPiece& joined) const {
     const int64_t row = work_.GlobalRow(p_, piece / kQuads);
     const float inverse = joined.sum > 0.0f ? 1.0f / joined.sum : 0.0f;
     half* to = static_cast<half*>(p_.forward.o) + row * kShape.head_dim;

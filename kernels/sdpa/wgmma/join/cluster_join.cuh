@@ -11,7 +11,7 @@
 
 #include "kernels/common/cluster.cuh"
 #include "kernels/common/mbarrier.cuh"
-#include "kernels/sdpa/wgmma/join/join_pieces.cuh"
+#include "kernels/sdpa/shared/joined_piece.cuh"
 #include "kernels/sdpa/wgmma/join/split_join.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/schedule.cuh"

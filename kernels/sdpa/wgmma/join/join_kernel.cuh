@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/sdpa/shared/joined_piece.cuh"
 #include "kernels/sdpa/wgmma/join/join_kernel.h"
-#include "kernels/sdpa/wgmma/join/join_pieces.cuh"
 
 namespace warpledger::sdpa {
 
