@@ -36,9 +36,8 @@ constexpr double kTiedForm = 1.002;
 // costs have them first (reports/decisions/0037-one-call.md).
 constexpr double kLeastUsOfPairs = 400;
 
-// The records of the fit are of H200s, whose bus has 6016 bits (NVIDIA's product brief of the H200
-// NVL). By the datasheets an H100's DRAM, with 5120, has 3.35 of their 4.8 TB/s.
-constexpr int kFittedBusBits = 6016;
+// The records of the fit are of H200s. By the datasheets the DRAM of an H100, whose bus is
+// narrower, has 3.35 of their 4.8 TB/s.
 constexpr double kNarrowerBus = 4.8 / 3.35;
 
 // The launch that lists packed sequences' blocks.
@@ -342,8 +341,9 @@ bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, const Gpu& 
   if (!HasClusterForm(kernel)) return false;
   const Tiling t = TilingOf(kernel, p, gpu);
   return t.ctas() <= gpu.sms &&
-         WgmmaSharesInCluster(static_cast<int>(t.heads), static_cast<int>(t.query_tiles),
-                              static_cast<int>(t.splits), gpu.sms);
+         WgmmaSharesInCluster(kernel.head_dim, static_cast<int>(t.heads),
+                              static_cast<int>(t.query_tiles), static_cast<int>(t.splits), gpu.sms,
+                              gpu.dram_bus_bits);
 }
 
 double UsByCosts(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu) {
@@ -357,7 +357,7 @@ double UsByCosts(const LibraryKernel& kernel, const Problem& problem, const Gpu&
       (i < kFirstTileTerm ? us : i < kDramTerm ? tiles : dram) += fitted.us[i] * terms[i];
     }
   }
-  if (gpu.dram_bus_bits < kFittedBusBits) dram *= kNarrowerBus;
+  if (gpu.dram_bus_bits < kH200BusBits) dram *= kNarrowerBus;
   return us + UsOfBoth(tiles, dram);
 }
 

@@ -170,9 +170,13 @@ cudaError_t SpreadOverPairs(const WgmmaShape& shape, WgmmaDecodeParams* params, 
   const bool joined_by_all = shape.join_kernel || shape.cluster_join;
   if (!joined_by_all || !shape.pack_heads || params->query_tiles > 1) return cudaSuccess;
   int sm_count = 0;
-  const cudaError_t error = GetDeviceAttribute(cudaDevAttrMultiProcessorCount, &sm_count);
+  int bus_bits = 0;
+  cudaError_t error = GetDeviceAttribute(cudaDevAttrMultiProcessorCount, &sm_count);
   if (error != cudaSuccess) return error;
-  params->splits = WgmmaSplitsOverPairs(params->heads, params->splits, sm_count);
+  error = GetDeviceAttribute(cudaDevAttrGlobalMemoryBusWidth, &bus_bits);
+  if (error != cudaSuccess) return error;
+  params->splits =
+      WgmmaSplitsOverPairs(shape.head_dim, params->heads, params->splits, sm_count, bus_bits);
   *ctas = static_cast<unsigned>(params->heads * params->splits);
   return cudaSuccess;
 }

@@ -37,13 +37,26 @@ constexpr int WgmmaSplits(const WgmmaShape& s, int tiles, int rows, int seq_kv, 
   return std::max(1, std::min({slots / tiles, kMaxWgmmaSplits, kv_tiles, joined}));
 }
 
+// The bus of an H200's DRAM (NVIDIA's product brief of the H200 NVL). An H100's has 5120 bits.
+inline constexpr int kH200BusBits = 6016;
+
+// Whether half of the SMs have done with the products of their keys before DRAM has brought all K
+// and V. Both times grow with the keys alone, so that head_dim and the GPU say it: a CTA takes some
+// 7 us for 1024 keys at head_dim 64 and 9.5 at 128; of head_dim 256 only calls say that DRAM takes
+// longer (reports/decisions/0052-ctas-where-dram-is-fast.md).
+constexpr bool HalfOfSmsKeepDramBusy(int head_dim, int dram_bus_bits) {
+  return head_dim > 128 || (head_dim == 128 && dram_bus_bits < kH200BusBits);
+}
+
 // Fewer CTAs than those, where K and V come from DRAM: one to each pair of SMs (a TPC). They keep
 // DRAM as busy and leave half as many parts. Of 8192 keys, 8 K/V heads and head_dim 128 an H100
 // took 0.4 us of 16.6 less with 8 CTAs a tile than with 16; with 7, 9, 10 or 12 it took 0.3 to 0.7
 // more than with 8 (reports/decisions/0046-packed-sequences.md).
 //   tiles: of which no two read the same keys; where two do, products take longer than DRAM
 //   splits: by WgmmaSplits
-constexpr int WgmmaSplitsOverPairs(int tiles, int splits, int sm_count) {
+constexpr int WgmmaSplitsOverPairs(int head_dim, int tiles, int splits, int sm_count,
+                                   int dram_bus_bits) {
+  if (!HalfOfSmsKeepDramBusy(head_dim, dram_bus_bits)) return splits;
   const int pairs = sm_count / 2;
   const int fewer = pairs / tiles;
   // Fewer than four were not tried. With pairs to spare, 12 tiles, there was no gain.
@@ -56,8 +69,10 @@ constexpr int WgmmaSplitsOverPairs(int tiles, int splits, int sm_count) {
 // to 17 less. Clusters of nine took 2 to 5 us more than of eight.
 inline constexpr int kPortableCluster = 8;
 //   splits: by WgmmaSplits, where a kernel joins
-constexpr bool WgmmaSharesInCluster(int tiles, int query_tiles, int splits, int sm_count) {
-  const int over_pairs = WgmmaSplitsOverPairs(tiles, kMaxWgmmaSplits, sm_count);
+constexpr bool WgmmaSharesInCluster(int head_dim, int tiles, int query_tiles, int splits,
+                                    int sm_count, int dram_bus_bits) {
+  const int over_pairs =
+      WgmmaSplitsOverPairs(head_dim, tiles, kMaxWgmmaSplits, sm_count, dram_bus_bits);
   return query_tiles == 1 && over_pairs <= kPortableCluster && over_pairs <= splits;
 }
 

@@ -292,13 +292,13 @@ TEST(ExpectedUs, IsLessForE4m3sOutputByPlainStores) {
 }
 
 TEST(TakesClusterForm, WhereHalfOfTheSmsFillSmallClusters) {
-  const auto takes = [](const Problem& problem) {
+  const auto takes = [](const Problem& problem, const Gpu& gpu = kH100) {
     const auto* const kernel =
         std::find_if(std::begin(kLibraryKernels), std::end(kLibraryKernels), [&](const auto& any) {
           return any.name == "split_wgmma" && any.head_dim == problem.head_dim &&
                  any.dtype == problem.dtype;
         });
-    return TakesClusterForm(*kernel, problem, kGpu);
+    return TakesClusterForm(*kernel, problem, gpu);
   };
   EXPECT_TRUE(takes({1, 64, 8, 8, 8192, 128, false}));
   EXPECT_TRUE(takes({2, 64, 8, 2, 8192, 128, true}));
@@ -308,6 +308,7 @@ TEST(TakesClusterForm, WhereHalfOfTheSmsFillSmallClusters) {
   EXPECT_FALSE(takes({1, 64, 8, 8, 256, 128, false})) << "four tiles of keys";
   EXPECT_FALSE(takes({64, 64, 8, 1, 8192, 128, false}));
   EXPECT_FALSE(takes({1, 64, 8, 8, 8192, 64, false}));
+  EXPECT_FALSE(takes({1, 64, 8, 8, 8192, 128, false}, kGpu)) << "an H200";
 }
 
 // More heads, queries or keys never take less time by the terms of one kernel, but for the keys

@@ -158,7 +158,7 @@ TEST(Library, LeavesTheSameBitsFromCallsThatFollowAtOnce) {
         problems.push_back({1, 8, 1, 5, 3000, head_dim, causal, dtype});
         problems.push_back({1, 16, 4, 3, 3000, head_dim, causal, dtype});
         if (head_dim != 128) continue;
-        // Clusters, of eight CTAs with a tile of keys each and of four.
+        // On an H100 clusters, of eight CTAs with a tile of keys each and of four.
         problems.push_back({1, 64, 8, 4, 500, head_dim, causal, dtype});
         problems.push_back({2, 64, 8, 3, 1000, head_dim, causal, dtype});
       }

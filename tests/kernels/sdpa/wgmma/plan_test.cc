@@ -179,26 +179,39 @@ TEST(WgmmaSplits, AreAsManyAsAKernelJoinsWhereOneDoes) {
   EXPECT_EQ(WgmmaSplits(shape, 4, 32, 8192, kSms), 33);
 }
 
+constexpr int kH100BusBits = 5120;
+// On an H100, and at head_dim 128.
+int SplitsOverPairs(int tiles, int splits) {
+  return WgmmaSplitsOverPairs(128, tiles, splits, kSms, kH100BusBits);
+}
+
 TEST(WgmmaSplitsOverPairs, TakeOneSmOfEachPairWhereTheyFillThose) {
-  EXPECT_EQ(WgmmaSplitsOverPairs(8, 16, kSms), 8);
-  EXPECT_EQ(WgmmaSplitsOverPairs(4, 33, kSms), 16);
-  EXPECT_EQ(WgmmaSplitsOverPairs(16, 8, kSms), 4);
+  EXPECT_EQ(SplitsOverPairs(8, 16), 8);
+  EXPECT_EQ(SplitsOverPairs(4, 33), 16);
+  EXPECT_EQ(SplitsOverPairs(16, 8), 4);
 }
 
 TEST(WgmmaSplitsOverPairs, LeaveTheNumberWhereSomePairsWouldIdle) {
-  EXPECT_EQ(WgmmaSplitsOverPairs(12, 11, kSms), 11) << "60 of 66";
-  EXPECT_EQ(WgmmaSplitsOverPairs(5, 26, kSms), 13);
-  EXPECT_EQ(WgmmaSplitsOverPairs(32, 4, kSms), 4) << "two a tile were not tried";
-  EXPECT_EQ(WgmmaSplitsOverPairs(100, 1, kSms), 1);
+  EXPECT_EQ(SplitsOverPairs(12, 11), 11) << "60 of 66";
+  EXPECT_EQ(SplitsOverPairs(5, 26), 13);
+  EXPECT_EQ(SplitsOverPairs(32, 4), 4) << "two a tile were not tried";
+  EXPECT_EQ(SplitsOverPairs(100, 1), 1);
+}
+
+TEST(WgmmaSplitsOverPairs, LeaveTheNumberWhereProductsTakeLongerThanDram) {
+  EXPECT_EQ(WgmmaSplitsOverPairs(128, 8, 16, kSms, kH200BusBits), 16);
+  EXPECT_EQ(WgmmaSplitsOverPairs(64, 8, 16, kSms, kH200BusBits), 16);
+  EXPECT_EQ(WgmmaSplitsOverPairs(64, 8, 16, kSms, kH100BusBits), 16);
+  EXPECT_EQ(WgmmaSplitsOverPairs(256, 8, 16, kSms, kH200BusBits), 8);
 }
 
 TEST(WgmmaSplitsOverPairs, AreNeverMore) {
-  EXPECT_EQ(WgmmaSplitsOverPairs(1, 64, kSms), 64);
-  EXPECT_EQ(WgmmaSplitsOverPairs(8, 5, kSms), 5) << "tiles of keys are few";
+  EXPECT_EQ(SplitsOverPairs(1, 64), 64);
+  EXPECT_EQ(SplitsOverPairs(8, 5), 5) << "tiles of keys are few";
   for (const int sms : {1, 2, 78, 132, 148}) {
     for (int tiles = 1; tiles <= 200; ++tiles) {
       for (const int splits : {1, 2, 16, 64}) {
-        const int fewer = WgmmaSplitsOverPairs(tiles, splits, sms);
+        const int fewer = WgmmaSplitsOverPairs(256, tiles, splits, sms, kH200BusBits);
         EXPECT_LE(fewer, splits);
         EXPECT_GE(fewer, 1);
       }
@@ -207,14 +220,18 @@ TEST(WgmmaSplitsOverPairs, AreNeverMore) {
 }
 
 TEST(WgmmaSharesInCluster, WhereNoMoreCtasThanAPortableClusterHasTakeOneSmOfEachPair) {
-  EXPECT_TRUE(WgmmaSharesInCluster(8, 1, 16, kSms));
-  EXPECT_TRUE(WgmmaSharesInCluster(16, 1, 8, kSms));
-  EXPECT_TRUE(WgmmaSharesInCluster(8, 1, 8, kSms));
-  EXPECT_FALSE(WgmmaSharesInCluster(8, 1, 7, kSms)) << "tiles of keys are few";
-  EXPECT_FALSE(WgmmaSharesInCluster(8, 2, 8, kSms)) << "two tiles of queries";
-  EXPECT_FALSE(WgmmaSharesInCluster(4, 1, 33, kSms)) << "16 CTAs a tile";
-  EXPECT_FALSE(WgmmaSharesInCluster(12, 1, 11, kSms)) << "60 of 66 pairs";
-  EXPECT_FALSE(WgmmaSharesInCluster(128, 1, 1, kSms));
+  const auto shares = [](int tiles, int query_tiles, int splits, int bus_bits = kH100BusBits) {
+    return WgmmaSharesInCluster(128, tiles, query_tiles, splits, kSms, bus_bits);
+  };
+  EXPECT_TRUE(shares(8, 1, 16));
+  EXPECT_TRUE(shares(16, 1, 8));
+  EXPECT_TRUE(shares(8, 1, 8));
+  EXPECT_FALSE(shares(8, 1, 7)) << "tiles of keys are few";
+  EXPECT_FALSE(shares(8, 2, 8)) << "two tiles of queries";
+  EXPECT_FALSE(shares(4, 1, 33)) << "16 CTAs a tile";
+  EXPECT_FALSE(shares(12, 1, 11)) << "60 of 66 pairs";
+  EXPECT_FALSE(shares(128, 1, 1));
+  EXPECT_FALSE(shares(8, 1, 16, kH200BusBits)) << "16 CTAs a tile, for DRAM is as fast";
 }
 
 TEST(WgmmaSplits, AreNoMoreThanAClusterHas) {
