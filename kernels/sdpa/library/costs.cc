@@ -39,6 +39,7 @@ constexpr double kLeastUsOfPairs = 400;
 // The records of the fit are of H200s. By the datasheets the DRAM of an H100, whose bus is
 // narrower, has 3.35 of their 4.8 TB/s.
 constexpr double kNarrowerBus = 4.8 / 3.35;
+static_assert(Gpu{}.dram_bus_bits == kH200BusBits);
 
 // The launch that lists packed sequences' blocks.
 constexpr double kPlanUs = 2;

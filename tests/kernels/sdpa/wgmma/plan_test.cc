@@ -231,7 +231,7 @@ TEST(WgmmaSharesInCluster, WhereNoMoreCtasThanAPortableClusterHasTakeOneSmOfEach
   EXPECT_FALSE(shares(4, 1, 33)) << "16 CTAs a tile";
   EXPECT_FALSE(shares(12, 1, 11)) << "60 of 66 pairs";
   EXPECT_FALSE(shares(128, 1, 1));
-  EXPECT_FALSE(shares(8, 1, 16, kH200BusBits)) << "16 CTAs a tile, for DRAM is as fast";
+  EXPECT_FALSE(shares(8, 1, 16, kH200BusBits)) << "an H200";
 }
 
 TEST(WgmmaSplits, AreNoMoreThanAClusterHas) {
