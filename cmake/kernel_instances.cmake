@@ -16,6 +16,10 @@ function(warpledger_instance_targets variable set)
   endif()
   list(TRANSFORM targets REPLACE "^([0-9]+[a-z]?)(-real)?$"
                                  "--generate-code=arch=compute_\\1,code=[sm_\\1]")
+  if(set MATCHES "_strided$")
+    # Machine code for GPUs 8.x, and PTX, of which the driver makes code for newer ones.
+    set(targets "--generate-code=arch=compute_80,code=[sm_80,compute_80]")
+  endif()
   set(${variable} ${targets} PARENT_SCOPE)
 endfunction()
 

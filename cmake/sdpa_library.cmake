@@ -15,12 +15,12 @@ function(warpledger_sdpa_library instances)
     ${kernels}/mma/launch.cc ${kernels}/resident/launch.cc
     ${kernels}/shared/kernel_instance.cc ${kernels}/shared/tensor_maps.cc
     ${kernels}/wgmma/join/join_kernel.cu ${kernels}/wgmma/launch.cc ${kernels}/wgmma/varlen/launch.cc
-    ${kernels}/wgmma/varlen/sequence_plan.cu)
+    ${kernels}/shared/sequences/sequence_plan.cu)
   # What another library needs of these files, it builds for itself: these are position-independent
   # and hide their names.
   set_target_properties(sdpa_library_objects PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
-    VISIBILITY_INLINES_HIDDEN ON CUDA_ARCHITECTURES 90a-real UNITY_BUILD OFF)
+    VISIBILITY_INLINES_HIDDEN ON CUDA_ARCHITECTURES "80;90a-real" UNITY_BUILD OFF)
   target_compile_definitions(sdpa_library_objects
                              PRIVATE WARPLEDGER_VERSION="${PROJECT_VERSION}")
   target_compile_options(sdpa_library_objects

@@ -115,6 +115,8 @@ program=$prefix/share/warpledger/gpu_tests/$kBeside
 [[ ! -x $program ]] || beside "$kBeside" timeout 500 "$program" --gtest_brief=1
 beside exec_gpu_test module 550 ablations/subjects/sdpa/exec_gpu_test.py
 beside sdpa_gpu_test module 550 ablations/subjects/python/sdpa_gpu_test.py
+other_gpus() { WARPLEDGER_SDPA_KERNELS=mma module "$@"; } # by the kernels for other GPUs than 9.0
+beside sdpa_mma_gpu_test other_gpus 550 ablations/subjects/python/sdpa_gpu_test.py
 beside sdpa_e4m3_gpu_test module 300 ablations/subjects/python/sdpa_e4m3_gpu_test.py
 beside check_gpu_test module 300 ablations/subjects/sdpa/check_gpu_test.py
 for name in isolation_gpu_test calibrate_gpu_test; do

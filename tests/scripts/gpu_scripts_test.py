@@ -27,11 +27,11 @@ echo "shard $GTEST_SHARD_INDEX of $GTEST_TOTAL_SHARDS"
         done = self.ends(self.gpu_tests("none"))
         for shard in range(3):
             self.assertIn(f"shard {shard} of 3", done.stdout)
-        self.assertIn("12 passed, 0 failed", done.stdout)
+        self.assertIn("13 passed, 0 failed", done.stdout)
 
     def test_planted_bugs_that_were_not_compiled_are_left_out_with_a_word(self):
         self.ends(self.gpu_tests("none", with_mutants=False),
-                  out=("mutation_gpu_test is left out", "11 passed, 0 failed"))
+                  out=("mutation_gpu_test is left out", "12 passed, 0 failed"))
 
     def test_a_number_of_parts_that_is_none_is_refused(self):
         script(self.path / "prefix" / "share" / "warpledger" / "gpu_tests" / "a_gpu_test",
@@ -40,4 +40,4 @@ echo "shard $GTEST_SHARD_INDEX of $GTEST_TOTAL_SHARDS"
                             GPU_TEST_SHARDS="many"), 2, err="GPU_TEST_SHARDS=many")
 
     def test_one_part_that_fails_fails_it(self):
-        self.ends(self.gpu_tests("1"), 1, out=("FAILED: forward_gpu_test", "11 passed, 1 failed"))
+        self.ends(self.gpu_tests("1"), 1, out=("FAILED: forward_gpu_test", "12 passed, 1 failed"))

@@ -10,6 +10,7 @@
 
 #include "kernels/sdpa/library/costs.h"
 #include "kernels/sdpa/problem/problem_name.h"
+#include "kernels/sdpa/registry/variant.h"
 #include "kernels/sdpa/rules/families.h"
 
 namespace warpledger::sdpa {
@@ -68,12 +69,21 @@ Problem Average(Problem p, const TensorLayouts& layouts) {
   return p;
 }
 
-// Whether it is of the problem's head_dim, dtypes and scales.
-bool IsFor(const LibraryKernel& kernel, const Problem& p, const TensorLayouts& layouts) {
+// Whether it is of the problem's head_dim, dtypes and scales, and may be taken.
+bool IsFor(const LibraryKernel& kernel, const Problem& p, const TensorLayouts& layouts,
+           const Gpu& gpu) {
+  if (!gpu.only.empty() && kernel.name != gpu.only) return false;
   if (kernel.head_dim != p.head_dim || kernel.dtype != p.dtype) return false;
   if (TakesE4m3(kernel) != layouts.scales.has_value()) return false;
   if (WritesE4m3(kernel) != layouts.e4m3_output) return false;
   return !layouts.scales || (kernel.config.wgmma_fp8_block_scale != 0) == layouts.scales->per_block;
+}
+
+// Of a CTA.
+int SmemOf(const LibraryKernel& kernel) {
+  const bool causal = false;  // the mask takes none
+  return GeometryOf(Specialise(BuiltForLibrary(kernel), kernel.head_dim, causal, kernel.dtype))
+      .smem_bytes;
 }
 
 // A tile of queries of which no row sees a key is stored without TMA.
@@ -81,8 +91,20 @@ bool HasUnseenRows(const Problem& p) { return p.causal && p.seq_q > p.seq_kv; }
 
 }  // namespace
 
-std::string WhyNot(const LibraryKernel& kernel, const Problem& p, const TensorLayouts& layouts) {
+std::string WhyNot(const LibraryKernel& kernel, const Problem& p, const TensorLayouts& layouts,
+                   const Gpu& gpu) {
   if (!Takes(kernel, Average(p, layouts))) return "the problem is beyond what it launches";
+  const int smem = SmemOf(kernel);
+  if (smem > gpu.smem_bytes) {
+    return "it needs " + std::to_string((smem + 1023) >> 10) +
+           " KB of shared memory, and a CTA has " + std::to_string(gpu.smem_bytes >> 10) +
+           " on this GPU";
+  }
+  if (kernel.config.strided) {
+    if (kernel.config.varlen == layouts.packed()) return "";
+    return layouts.packed() ? "it knows one length for all sequences"
+                            : "it is for packed sequences alone";
+  }
   if (kernel.config.varlen) return WhyNotPacked(p, layouts);
   if (layouts.packed()) return "it knows one length for all sequences";
   const bool maps = FamilyOf(kernel.config) != Family::kMma;
@@ -105,20 +127,23 @@ std::string WhyNot(const LibraryKernel& kernel, const Problem& p, const TensorLa
 
 Choice ChoiceOf(const LibraryKernel& kernel, const Problem& problem, const TensorLayouts& layouts,
                 const Gpu& gpu) {
-  if (!IsFor(kernel, problem, layouts)) return {};
+  if (!IsFor(kernel, problem, layouts, gpu)) return {};
   for (const int launches : {1, layouts.packed() ? 1 : problem.batch}) {
     const Problem each = Choice::OfLaunch(problem, launches);
-    if (!WhyNot(kernel, each, layouts).empty()) continue;
-    return {&kernel, launches, launches * ExpectedUs(kernel, Average(each, layouts), gpu)};
+    if (!WhyNot(kernel, each, layouts, gpu).empty()) continue;
+    const Problem average = Average(each, layouts);
+    if (!gpu.has_wgmma) return {&kernel, launches, 0, MmaSteps(kernel, average, gpu)};
+    const double us = launches * ExpectedUs(kernel, average, gpu);
+    return {&kernel, launches, us, us};
   }
   return {};
 }
 
 Choice ChooseKernel(const Problem& problem, const TensorLayouts& layouts, const Gpu& gpu) {
   Choice best;
-  for (const LibraryKernel& kernel : kLibraryKernels) {
+  for (const LibraryKernel& kernel : KernelsFor(gpu)) {
     const Choice choice = ChoiceOf(kernel, problem, layouts, gpu);
-    if (choice.kernel == nullptr || (best.kernel != nullptr && choice.us >= best.us)) continue;
+    if (choice.kernel == nullptr || (best.kernel != nullptr && choice.rank >= best.rank)) continue;
     best = choice;
   }
   return best;
@@ -127,26 +152,28 @@ Choice ChooseKernel(const Problem& problem, const TensorLayouts& layouts, const 
 std::string Explain(const Problem& problem, const TensorLayouts& layouts, const Gpu& gpu) {
   std::vector<Choice> able;
   std::string unable;
-  for (const LibraryKernel& kernel : kLibraryKernels) {
-    if (!IsFor(kernel, problem, layouts)) continue;
+  for (const LibraryKernel& kernel : KernelsFor(gpu)) {
+    if (!IsFor(kernel, problem, layouts, gpu)) continue;
     const Choice choice = ChoiceOf(kernel, problem, layouts, gpu);
     if (choice.kernel != nullptr) {
       able.push_back(choice);
       continue;
     }
     const Problem one = layouts.packed() ? problem : Choice::OfLaunch(problem, problem.batch);
-    unable += "; " + std::string(kernel.name) + ": not supported: " + WhyNot(kernel, one, layouts);
+    unable +=
+        "; " + std::string(kernel.name) + ": not supported: " + WhyNot(kernel, one, layouts, gpu);
   }
   std::stable_sort(able.begin(), able.end(),
-                   [](const Choice& a, const Choice& b) { return a.us < b.us; });
+                   [](const Choice& a, const Choice& b) { return a.rank < b.rank; });
   std::string text;
   for (const Choice& choice : able) {
     char line[160];
-    std::snprintf(line, sizeof line, "; %s: %.1f us", choice.kernel->name.data(), choice.us);
+    std::snprintf(line, sizeof line, gpu.has_wgmma ? "; %s: %.1f us" : "; %s: %.0f steps",
+                  choice.kernel->name.data(), choice.rank);
     text += line;
     if (choice.launches == 1) continue;
     std::snprintf(line, sizeof line, " in %d launches, for ", choice.launches);
-    text += line + WhyNot(*choice.kernel, problem, layouts);
+    text += line + WhyNot(*choice.kernel, problem, layouts, gpu);
   }
   text += unable;
   return text.empty() ? text : text.substr(2);

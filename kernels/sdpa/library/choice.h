@@ -7,6 +7,8 @@
 // do for the batch too (FoldedHeadStride). Where it does not, each batch is a launch of its own, or
 // the kernel of packed sequences takes the batches as these (FoldedRows).
 //
+// On a GPU without wgmma no kernel has costs, and the one of the fewest steps is taken (MmaSteps).
+//
 //   const Choice choice = ChooseKernel(problem, ContiguousLayouts(problem, problem.head_dim),
 //                                      {132});
 
@@ -25,12 +27,13 @@ namespace warpledger::sdpa {
 // Why the kernel does not do it in one launch: a clause such as "it stores O without gaps, and o
 // has other strides"; "" where it does.
 std::string WhyNot(const LibraryKernel& kernel, const Problem& problem,
-                   const TensorLayouts& layouts);
+                   const TensorLayouts& layouts, const Gpu& gpu);
 
 struct Choice {
   const LibraryKernel* kernel = nullptr;  // null where none does it
   int launches = 1;                       // or one for each batch
-  double us = 0;                          // expected, for all of them
+  double us = 0;                          // expected, for all of them; 0 where nobody knows
+  double rank = 0;                        // the least is taken
 
   // The problem of each launch.
   static Problem OfLaunch(Problem problem, int launches) {
@@ -46,7 +49,8 @@ Choice ChoiceOf(const LibraryKernel& kernel, const Problem& problem, const Tenso
 // The one of the least time.
 Choice ChooseKernel(const Problem& problem, const TensorLayouts& layouts, const Gpu& gpu);
 
-// "pipelined: 12.3 us; resident: 20.1 us; split_mma: not supported: …", the chosen one first.
+// "pipelined: 12.3 us; resident: 20.1 us; split_mma: not supported: …", the chosen one first. On a
+// GPU without wgmma "split_mma: 128 steps; …".
 std::string Explain(const Problem& problem, const TensorLayouts& layouts, const Gpu& gpu);
 
 }  // namespace warpledger::sdpa

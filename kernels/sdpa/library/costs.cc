@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -234,7 +235,7 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
     case Family::kMma: {
       const MmaShape shape = MmaShapeOf(config);
       const int packed = shape.pack_heads ? group : 1;
-      const int per_sm = CtasPerSm(shape, {.sms = gpu.sms, .smem_per_sm = kSmemPerSm});
+      const int per_sm = CtasPerSm(shape, {.sms = gpu.sms, .smem_per_sm = gpu.smem_bytes + 1024});
       t = {.heads = shape.pack_heads ? heads_kv : heads_q,
            .query_tiles = CeilDiv(int64_t{p.seq_q} * packed, TileM(shape)),
            .positions = std::max(1, TileM(shape) / packed),
@@ -242,7 +243,7 @@ Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
            .key_groups = shape.key_groups,
            .slots = int64_t{gpu.sms} * per_sm,
            .rows = std::min<int64_t>(TileM(shape), int64_t{p.seq_q} * packed),
-           .by_length = false};
+           .by_length = shape.longest_first};
       const int64_t tiles = t.heads * t.query_tiles;
       if (shape.split_kv && tiles < kMaxPartials) {
         t.splits = MmaSplits(shape, static_cast<int>(tiles), p.seq_kv, static_cast<int>(t.slots));
@@ -266,6 +267,11 @@ double UsOfBoth(double tiles, double dram) {
 }
 
 }  // namespace
+
+std::span<const LibraryKernel> KernelsFor(const Gpu& gpu) {
+  if (gpu.has_wgmma) return kLibraryKernels;
+  return kMmaKernels;
+}
 
 bool Takes(const LibraryKernel& kernel, const Problem& p) {
   if (kernel.head_dim != p.head_dim || kernel.dtype != p.dtype || p.embed_dim != 0) return false;
@@ -371,6 +377,25 @@ double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, const Gpu
   return us * (keeps_nothing || is_short_pair ? kSlowerForm
                : kernel.form_of.empty()       ? 1
                                               : kTiedForm);
+}
+
+// The two figures are about those of an H200 that ran tiled_mma and split_mma (0053-other-gpus.md):
+// a warp of 16 rows takes longer for a product, because it loads K and V for fewer rows, and a CTA
+// of 128 rows begins and ends slowly.
+double MmaSteps(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
+  constexpr int kTensorCores = 4;  // of an SM
+  constexpr int kStepsOf16Rows = 4;
+  constexpr int kStepsOfManyRows = 24;
+  const MmaShape shape = MmaShapeOf(Compiled(kernel, p));
+  const Tiling t = TilingOf(kernel, p, gpu);
+  const Chain chain = LongestChain(p, t, MeanKeyTiles(p, t));
+  const int64_t ctas =
+      std::min<int64_t>(t.ctas_per_sm(gpu), CeilDiv(std::max<int64_t>(chain.slots, 1), gpu.sms));
+  const int64_t warps = ctas * (ConsumerThreads(shape) / 32);
+  const double in_turn = std::max(1.0, static_cast<double>(warps) / kTensorCores);
+  const int of_16_keys = shape.rows_per_warp == 16 ? kStepsOf16Rows : shape.rows_per_warp / 16;
+  return chain.tiles * (shape.tile_n / 16) * of_16_keys * in_turn +
+         (TileM(shape) > 16 ? kStepsOfManyRows : 0);
 }
 
 }  // namespace warpledger::sdpa

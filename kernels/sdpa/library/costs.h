@@ -14,6 +14,7 @@
 #define WARPLEDGER_KERNELS_SDPA_LIBRARY_COSTS_H_
 
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "kernels/sdpa/library/kernels.h"
@@ -56,8 +57,14 @@ static_assert(std::string_view(kCostTermNames[kFirstTileTerm]) == "chain" &&
 // What costs know of the GPU.
 struct Gpu {
   int sms = 0;
-  int dram_bus_bits = 6016;  // of an H200; an H100 has 5120
+  int dram_bus_bits = 6016;    // of an H200; an H100 has 5120
+  bool has_wgmma = true;       // compute capability 9.0
+  int smem_bytes = 227 << 10;  // of shared memory that a CTA may have; an SM has 1 KB more
+  std::string_view only = {};  // the name of the one kernel that may be taken; empty: any
 };
+
+// The kernels for it.
+std::span<const LibraryKernel> KernelsFor(const Gpu& gpu);
 
 // Whether the kernel takes the problem at all: its head_dim and dtype, and what a launch holds.
 bool Takes(const LibraryKernel& kernel, const Problem& problem);
@@ -93,6 +100,11 @@ double UsByCosts(const LibraryKernel& kernel, const Problem& problem, const Gpu&
 
 // Microseconds a call, back to back, by the fitted costs.
 double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
+
+// For kMmaKernels, of which no record has times on their GPUs: what their CTAs take, about, in
+// units of 16 keys that a tensor core multiplies with 16 of a warp's 32 rows, on the SM that ends
+// last.
+double MmaSteps(const LibraryKernel& kernel, const Problem& problem, const Gpu& gpu);
 
 }  // namespace warpledger::sdpa
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that the library holds, of which it takes one for each problem. Host-safe and
-// constexpr: the designs `library_…` measure the rows of one length for all, and the build compiles
-// all of them.
+// The kernels that the library holds, of which it takes one for each problem: kLibraryKernels on
+// GPUs of compute capability 9.0, kMmaKernels on all others from 8.0 on. Host-safe and constexpr:
+// the designs `library_…` measure those rows of kLibraryKernels that know one length for all, and
+// the build compiles all of both.
 //
 // None is launched as a programmatic dependent: what wrote its inputs may be any kernel. Only what
 // joins parts is one, of the kernel that leaves them.
@@ -252,6 +253,80 @@ inline constexpr LibraryKernel kLibraryKernels[] = {
     {"pipelined_varlen", 128, Dtype::kBf16, OwnTiles(Varlen(kPipelined))},
     {"pipelined_varlen", 256, Dtype::kFp16, OwnTiles(Varlen(kPipelinedD256))},
     {"pipelined_varlen", 256, Dtype::kBf16, OwnTiles(Varlen(kPipelinedD256))},
+};
+
+// --- Of GPUs without wgmma ---------------------------------------------------------
+// They read and write tensors by their strides. From compute capability 8.6 on a CTA may have no
+// more than 99 KB of shared memory, except on 8.7.
+
+constexpr Config Strided(Config config) {
+  config.strided = true;
+  return config;
+}
+// Many rows of queries: the end of the mma family's ladder, which has Q in registers at head_dim 64
+// (ablations/subjects/sdpa/designs/designs_mma.h).
+inline constexpr Config kTiledMma = {.mma_sync = 1,
+                                     .mma_v_ldmatrix_trans = 1,
+                                     .mma_p_registers = 1,
+                                     .mma_smem_layout = 1,
+                                     .mma_cp_async_stages = 2,
+                                     .mma_exp = 1,
+                                     .mma_border_mask = 1,
+                                     .mma_tile = 1,
+                                     .mma_lazy_rescale = 1,
+                                     .mma_longest_first = 1,
+                                     .strided = true};
+constexpr Config QInMmaRegisters(Config config) {
+  config.mma_q_registers = 1;
+  return config;
+}
+// head_dim 256: 64 rows, 16 a warp, beside whose O there are no registers for more.
+constexpr Config FewerRows(Config config) {
+  config.mma_tile = 0;
+  return config;
+}
+// 64 keys at a time, copied through registers: two stages take 161 KB at head_dim 256. By lazy
+// rescaling it would spill among packed sequences.
+constexpr Config OneTileOfKeys(Config config) {
+  config.mma_cp_async_stages = 0;
+  config.mma_lazy_rescale = 0;
+  return config;
+}
+// Tiles for all: the heads of a K/V head share one, and several CTAs its keys where SMs would idle.
+constexpr Config SharedKeys(Config config) {
+  config.mma_split_kv = 1;
+  config.mma_pack_heads = 1;
+  return config;
+}
+// Few rows of queries: 64 KB of K and V.
+constexpr Config SplitMma(int key_groups) {
+  Config config = Strided(kSplitMma);
+  config.mma_cp_async_stages = 2;
+  config.mma_key_groups = key_groups;
+  return config;
+}
+
+inline constexpr LibraryKernel kMmaKernels[] = {
+    {"tiled_mma", 64, Dtype::kFp16, QInMmaRegisters(kTiledMma)},
+    {"split_mma", 64, Dtype::kFp16, SplitMma(4)},
+    {"tiled_mma", 64, Dtype::kBf16, QInMmaRegisters(kTiledMma)},
+    {"split_mma", 64, Dtype::kBf16, SplitMma(4)},
+    {"tiled_mma", 128, Dtype::kFp16, kTiledMma},
+    {"split_mma", 128, Dtype::kFp16, SplitMma(2)},
+    {"tiled_mma", 128, Dtype::kBf16, kTiledMma},
+    {"split_mma", 128, Dtype::kBf16, SplitMma(2)},
+    {"shared_mma", 256, Dtype::kFp16, SharedKeys(FewerRows(kTiledMma))},
+    {"shared_mma_one_tile", 256, Dtype::kFp16, OneTileOfKeys(SharedKeys(FewerRows(kTiledMma)))},
+    {"shared_mma", 256, Dtype::kBf16, SharedKeys(FewerRows(kTiledMma))},
+    {"shared_mma_one_tile", 256, Dtype::kBf16, OneTileOfKeys(SharedKeys(FewerRows(kTiledMma)))},
+    {"tiled_mma_varlen", 64, Dtype::kFp16, Varlen(QInMmaRegisters(kTiledMma))},
+    {"tiled_mma_varlen", 64, Dtype::kBf16, Varlen(QInMmaRegisters(kTiledMma))},
+    {"tiled_mma_varlen", 128, Dtype::kFp16, Varlen(kTiledMma)},
+    {"tiled_mma_varlen", 128, Dtype::kBf16, Varlen(kTiledMma)},
+    {"tiled_mma_varlen", 256, Dtype::kFp16, Varlen(FewerRows(kTiledMma))},
+    {"tiled_mma_varlen_one_tile", 256, Dtype::kFp16, Varlen(OneTileOfKeys(FewerRows(kTiledMma)))},
+    {"tiled_mma_varlen", 256, Dtype::kBf16, Varlen(FewerRows(kTiledMma))},
+    {"tiled_mma_varlen_one_tile", 256, Dtype::kBf16, Varlen(OneTileOfKeys(FewerRows(kTiledMma)))},
 };
 
 }  // namespace warpledger::sdpa

@@ -4,11 +4,14 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "kernels/sdpa/library/choice.h"
 #include "kernels/sdpa/library/costs.h"
@@ -22,9 +25,9 @@
 #include "kernels/sdpa/rules/families.h"
 #include "kernels/sdpa/shared/kernel_instance.h"
 #include "kernels/sdpa/shared/kernel_layout.h"
+#include "kernels/sdpa/shared/sequence_plan.h"
 #include "kernels/sdpa/wgmma/join/join_kernel.h"
 #include "kernels/sdpa/wgmma/params.h"
-#include "kernels/sdpa/wgmma/varlen/sequence_plan.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -55,6 +58,42 @@ size_t PartialBytes(const Config& config, const Problem& p, const TensorLayouts&
   return 0;
 }
 
+// Which kernels the user wants to see, as the header says.
+constexpr const char* kKernelsVariable = "WARPLEDGER_SDPA_KERNELS";
+
+int ReadKernelsOfUser(Gpu* gpu) {
+  constexpr std::string_view kMma = "mma";
+  const char* const set = std::getenv(kKernelsVariable);
+  std::string_view wanted = set == nullptr ? "" : set;
+  if (wanted == kMma || wanted.starts_with("mma:")) {
+    gpu->has_wgmma = false;
+    wanted.remove_prefix(std::min(kMma.size() + 1, wanted.size()));
+  }
+  if (wanted.empty()) return WARPLEDGER_SDPA_OK;
+  std::string known;
+  for (const LibraryKernel& kernel : KernelsFor(*gpu)) {
+    if (kernel.name == wanted) {
+      gpu->only = kernel.name;
+      return WARPLEDGER_SDPA_OK;
+    }
+    const std::string name = ", " + std::string(kernel.name);
+    if ((known + ",").find(name + ",") == std::string::npos) known += name;
+  }
+  return Fail(WARPLEDGER_SDPA_INVALID,
+              "%s is '%s'; it may be 'mma', or name one of the kernels%s, behind 'mma:' if it is "
+              "another GPU's",
+              kKernelsVariable, set, known.c_str());
+}
+
+// Where no kernel even has the problem's head_dim, dtypes and scales.
+std::string WhyNone(const TensorLayouts& layouts, const Gpu& gpu) {
+  if (!gpu.only.empty()) {
+    return std::string(kKernelsVariable) + " allows " + std::string(gpu.only) + " alone";
+  }
+  if (layouts.scales && !gpu.has_wgmma) return "E4M3 is for compute capability 9.0";
+  return "head_dim is 64, 128 or 256";
+}
+
 int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
   int major = 0;
   int minor = 0;
@@ -66,18 +105,23 @@ int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
   read(cudaDevAttrComputeCapabilityMinor, &minor);
   read(cudaDevAttrMultiProcessorCount, &chosen->gpu.sms);
   read(cudaDevAttrGlobalMemoryBusWidth, &chosen->gpu.dram_bus_bits);
+  read(cudaDevAttrMaxSharedMemoryPerBlockOptin, &chosen->gpu.smem_bytes);
   if (error != cudaSuccess) return FailCuda(error, "asking for the current GPU");
-  if (major != 9 || minor != 0) {
+  if (major < 8) {
     return Fail(WARPLEDGER_SDPA_UNSUPPORTED,
-                "the current GPU has compute capability %d.%d; these kernels are for 9.0", major,
-                minor);
+                "the current GPU has compute capability %d.%d; these kernels are for 8.0 and newer",
+                major, minor);
+  }
+  chosen->gpu.has_wgmma = major == 9 && minor == 0;
+  if (const int status = ReadKernelsOfUser(&chosen->gpu); status != WARPLEDGER_SDPA_OK) {
+    return status;
   }
   chosen->choice = ChooseKernel(p, layouts, chosen->gpu);
   const LibraryKernel* const kernel = chosen->choice.kernel;
   if (kernel == nullptr) {
     const std::string why = Explain(p, layouts, chosen->gpu);
     return Fail(WARPLEDGER_SDPA_UNSUPPORTED, "no kernel does %s: %s", ProblemName(p).c_str(),
-                !why.empty() ? why.c_str() : "head_dim is 64, 128 or 256");
+                why.empty() ? WhyNone(layouts, chosen->gpu).c_str() : why.c_str());
   }
   const Problem of_launch = Choice::OfLaunch(p, chosen->choice.launches);
   const bool cluster = TakesClusterForm(*kernel, of_launch, chosen->gpu);

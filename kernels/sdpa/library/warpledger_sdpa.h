@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Scaled-dot-product attention, forward, on NVIDIA GPUs of compute capability 9.0. One call
- * launches the kernel with the lowest expected time. C99 and C++.
+ * Scaled-dot-product attention, forward, on NVIDIA GPUs of compute capability 8.0 and newer. On 9.0
+ * one call launches the kernel with the lowest expected time. Other GPUs have kernels of their own,
+ * whose times are not known, and no E4M3. C99 and C++.
  *
  *   O = softmax(scale * Q K^T + mask) V
  *
@@ -64,9 +65,14 @@
  *
  * No function allocates device memory or waits for the GPU, except that the first use of a kernel
  * on a device loads its code. describe() loads it too, so that forward() may be captured into a
- * graph afterwards. All functions use the current device and may be called from any thread. A call
- * may be several launches, so threads that share a stream and a workspace must not call at the same
- * time.
+ * graph afterwards. On GPUs newer than 9.0 the driver compiles a kernel when it is loaded first,
+ * which takes seconds. All functions use the current device and may be called from any thread. A
+ * call may be several launches, so threads that share a stream and a workspace must not call at the
+ * same time.
+ *
+ * To compare kernels, the environment variable WARPLEDGER_SDPA_KERNELS may hold the name of the
+ * only kernel to take, or "mma" for the kernels of other GPUs on one of compute capability 9.0, or
+ * "mma:" with a name of these. A problem that a thread has called before keeps its kernel.
  */
 
 #ifndef WARPLEDGER_KERNELS_SDPA_LIBRARY_WARPLEDGER_SDPA_H_
@@ -137,7 +143,8 @@ typedef struct warpledger_sdpa_problem {
 typedef struct warpledger_sdpa_choice {
   size_t size;             /* sizeof(warpledger_sdpa_choice) */
   const char* kernel;      /* the kernel's name; lives as long as the library */
-  float expected_us;       /* time of a call, back to back, from a model fitted on an NVIDIA H200 */
+  float expected_us;       /* time of a call, back to back, from a model fitted on an NVIDIA H200;
+                              0 on GPUs of another compute capability than 9.0 */
   size_t workspace_bytes;  /* workspace that forward() needs; at least 1 */
   int32_t launches;        /* of the kernel: 1, or one per batch */
   size_t zeroed_bytes;     /* that many first bytes of the workspace must be 0 */

@@ -63,9 +63,10 @@ class MmaEpilogue {
                       PackPair<kShape.bf16>(x[4] * factor, x[5] * factor),
                       PackPair<kShape.bf16>(x[6] * factor, x[7] * factor));
   }
-  __device__ uint4* OutputPiece(int64_t row, int piece) const {
-    return reinterpret_cast<uint4*>(static_cast<half*>(p_.forward.o) + row * kShape.head_dim) +
-           piece;
+  // Row `row` of the tile in O, of which LSE has `global_row`.
+  __device__ half* OutputRow(int row, int64_t global_row) const {
+    if constexpr (kShape.strided) return work_.o + work_.Elements(p_, Strided(p_).o, row);
+    return static_cast<half*>(p_.forward.o) + global_row * kShape.head_dim;
   }
 
   // A quad holds a row's columns in pieces of 16 bytes, a fourth of each piece per
@@ -83,7 +84,7 @@ class MmaEpilogue {
         const float sum = softmax.Sum(b, r);
         const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
         if constexpr (Is8Bit(kShape)) {
-          if (valid) StoreInterleavedRow(out[b], r, inverse, global_row);
+          if (valid) StoreInterleavedRow(out[b], r, inverse, OutputRow(row, global_row));
         } else {
 #pragma unroll
           for (int first = 0; first < kPieces; first += 4) {
@@ -95,7 +96,7 @@ class MmaEpilogue {
             }
             TransposeQuad(piece, lane % 4);
             if (valid) {
-              *OutputPiece(global_row, first + lane % 4) =
+              reinterpret_cast<uint4*>(OutputRow(row, global_row))[first + lane % 4] =
                   make_uint4(piece[0], piece[1], piece[2], piece[3]);
             }
           }
@@ -110,16 +111,14 @@ class MmaEpilogue {
   // Where V is 8-bit, a lane holds four neighbours of each 16 columns (OutputColumn): a quad
   // stores them as 32 bytes in a row.
   __device__ void StoreInterleavedRow(const float (&out)[kShape.head_dim / 8][4], int r,
-                                      float factor, int64_t global_row) const {
+                                      float factor, half* row) const {
     static_assert(OutputColumn(true, 0, 2) == 4 && OutputColumn(true, 1, 0) == 1 &&
                       OutputColumn(true, 0, 1) == 2 && OutputColumn(true, 1, 1) == 3,
                   "lane t holds columns 4t to 4t + 3");
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int n = 0; n < kPieces; n += 2) {
-      half* to =
-          static_cast<half*>(p_.forward.o) + global_row * kShape.head_dim + n * 8 + lane % 4 * 4;
-      *reinterpret_cast<uint2*>(to) =
+      *reinterpret_cast<uint2*>(row + n * 8 + lane % 4 * 4) =
           make_uint2(PackHalfPair(out[n][2 * r] * factor, out[n + 1][2 * r] * factor),
                      PackHalfPair(out[n][2 * r + 1] * factor, out[n + 1][2 * r + 1] * factor));
     }
@@ -186,7 +185,8 @@ class MmaEpilogue {
   __device__ void StoreFinal(int row, int piece, const float (&x)[8], float largest,
                              float sum) const {
     const int64_t global_row = work_.GlobalRow(p_, row);
-    *OutputPiece(global_row, piece) = PackPiece(x, sum > 0.0f ? 1.0f / sum : 0.0f);
+    reinterpret_cast<uint4*>(OutputRow(row, global_row))[piece] =
+        PackPiece(x, sum > 0.0f ? 1.0f / sum : 0.0f);
     if (piece == 0 && p_.forward.lse != nullptr) p_.forward.lse[global_row] = Lse(largest, sum);
   }
 
@@ -313,14 +313,14 @@ class MmaEpilogue {
   }
 
   __device__ void StoreJoined(int piece, const JoinedPiece& joined) const {
-    const int64_t row = work_.GlobalRow(p_, piece / kQuads);
+    const int row = piece / kQuads;
+    const int64_t global_row = work_.GlobalRow(p_, row);
     const float inverse = joined.sum > 0.0f ? 1.0f / joined.sum : 0.0f;
-    half* to = static_cast<half*>(p_.forward.o) + row * kShape.head_dim;
-    reinterpret_cast<uint2*>(to)[piece % kQuads] =
+    reinterpret_cast<uint2*>(OutputRow(row, global_row))[piece % kQuads] =
         make_uint2(PackPair<kShape.bf16>(joined.x.x * inverse, joined.x.y * inverse),
                    PackPair<kShape.bf16>(joined.x.z * inverse, joined.x.w * inverse));
     if (piece % kQuads == 0 && p_.forward.lse != nullptr) {
-      p_.forward.lse[row] = Lse(joined.largest, joined.sum);
+      p_.forward.lse[global_row] = Lse(joined.largest, joined.sum);
     }
   }
 

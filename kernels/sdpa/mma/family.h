@@ -41,6 +41,13 @@ struct MmaFamily {
   static constexpr InvalidReason WhyInvalid(const Config& c) {
     if (const InvalidReason reason = FirstExcludedInBf16(c, kBf16Exclusions)) return reason;
     if (const InvalidReason reason = FirstExcluded(c, kExclusions)) return reason;
+    if (c.strided && (c.projected || c.mma_kv_dtype != 0 || c.mma_bulk_copy)) {
+      return Excluded("strided",
+                      c.projected           ? "a projection"
+                      : c.mma_kv_dtype != 0 ? ToggleId(&Config::mma_kv_dtype)
+                                            : ToggleId(&Config::mma_bulk_copy),
+                      "it reads tensors of its own without gaps");
+    }
     if (!c.projected) return {};
     if (c.dtype != Dtype::kFp16) {
       return Excluded(DtypeName(c.dtype), "a projection", "what projects computes in fp16 alone");

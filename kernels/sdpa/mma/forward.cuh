@@ -440,9 +440,9 @@ class MmaWarp {
 
 // The kernel's body: CTAs of Threads(kShape) threads with MakeSmem(kShape).bytes of
 // dynamic shared memory at `smem`, 128-byte aligned; one per tile and split or,
-// persistent, any number.
+// persistent or for packed sequences, any number.
 template <MmaShape kShape>
-__device__ void MmaForward(const MmaParams& p, unsigned char* smem) {
+__device__ void MmaForward(const MmaParamsOf<kShape>& p, unsigned char* smem) {
   static_assert(*WhyIllegal(kShape) == '\0', "no such shape; see WhyIllegal");
   constexpr MmaSmem kSmem = MakeSmem(kShape);
   if constexpr (kShape.dependent_launch) {
@@ -450,6 +450,18 @@ __device__ void MmaForward(const MmaParams& p, unsigned char* smem) {
     // the end of the one before, whose outputs and counters it may share.
     ptx::LaunchDependents();
     ptx::AwaitPriorKernel();
+  }
+  if constexpr (kShape.varlen) {
+    const int tiles = *p.block_count * p.heads;
+    for (int tile = static_cast<int>(blockIdx.x); tile < tiles;
+         tile += static_cast<int>(gridDim.x)) {
+      const SequenceBlock& block = p.blocks[tile / p.heads];
+      const MmaVarlenParams one = OfSequence<kShape>(p, block);
+      const int in_sequence = tile - block.first_block * p.heads;
+      MmaWarp<kShape>(smem, one).Run(DecodeMmaWork<kShape>(one, in_sequence, 0), in_sequence, 0);
+      __syncthreads();  // every warp has read Q, K and V
+    }
+    return;
   }
   if constexpr (kShape.input == MmaInput::kClusterProjected) ProjectForCluster<kShape>(smem, p);
   MmaWarp<kShape> warp(smem, p);

@@ -13,9 +13,9 @@
   static constexpr Config symbol##_config = __VA_ARGS__;                                   \
   static constexpr MmaShape symbol##_shape = MmaShapeOf(symbol##_config);                  \
   extern "C" __device__ __align__(                                                         \
-      16) unsigned char symbol##_workspace[WorkspaceOf(symbol##_shape).bytes] = {};        \
+      16) unsigned char symbol##_workspace[OwnWorkspaceBytes(symbol##_shape)] = {};        \
   __global__ void __launch_bounds__(Threads(symbol##_shape), MinCtasPerSm(symbol##_shape)) \
-      symbol(const __grid_constant__ MmaParams params) {                                   \
+      symbol(const __grid_constant__ MmaParamsOf<symbol##_shape> params) {                 \
     extern __shared__ __align__(128) unsigned char mma_smem[];                             \
     MmaForward<symbol##_shape>(params, mma_smem);                                          \
   }

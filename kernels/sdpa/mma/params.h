@@ -5,9 +5,12 @@
 #define WARPLEDGER_KERNELS_SDPA_MMA_PARAMS_H_
 
 #include <cstddef>
+#include <type_traits>
 
 #include "kernels/sdpa/mma/shape.h"
 #include "kernels/sdpa/shared/forward_params.h"
+#include "kernels/sdpa/shared/kernel_layout.h"
+#include "kernels/sdpa/shared/sequence_plan.h"
 
 namespace warpledger::sdpa {
 
@@ -32,6 +35,24 @@ struct MmaParams {
   int* next_tile = nullptr;        // of the dynamic schedule; 0 before and after a launch
 };
 
+// What only strided shapes take is apart, so that the parameters of all others are as they were.
+struct MmaStridedParams : MmaParams {
+  TensorStrides q;
+  TensorStrides k;
+  TensorStrides v;
+  TensorStrides o;
+};
+// Where sequences lie one behind another: their blocks of queries, as the plan lists them.
+struct MmaVarlenParams : MmaStridedParams {
+  const SequenceBlock* blocks = nullptr;
+  const int* block_count = nullptr;
+  int64_t lse_head_stride = 0;
+};
+template <MmaShape kShape>
+using MmaParamsOf =
+    std::conditional_t<kShape.varlen, MmaVarlenParams,
+                       std::conditional_t<kShape.strided, MmaStridedParams, MmaParams>>;
+
 // --- An instance's own global memory: what outlives a CTA. Counters are 0 between launches ---
 
 // Offsets in bytes; each part is aligned to 16 bytes or to its elements.
@@ -52,6 +73,11 @@ constexpr MmaWorkspace WorkspaceOf(const MmaShape& shape) {
   w.next_tile = w.arrivals + partials * sizeof(int);
   w.bytes = w.next_tile + sizeof(int);
   return w;
+}
+
+// A strided instance has none: only the library launches it, and passes memory of the caller's.
+constexpr size_t OwnWorkspaceBytes(const MmaShape& shape) {
+  return shape.strided ? 1 : WorkspaceOf(shape).bytes;
 }
 
 // Sets the parameters that point into the workspace at `base`, 16-byte aligned device memory.

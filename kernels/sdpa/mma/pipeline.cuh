@@ -51,13 +51,13 @@ __device__ void CopyRows(uint32_t tile, const half* src, int64_t stride, int thr
   }
 }
 
-// One tile of K or V.
-template <MmaShape kShape, int kThreads, bool kAsync>
+// One tile of K, or of V.
+template <MmaShape kShape, int kThreads, bool kAsync, bool kIsV>
 __device__ void CopyKvTile(uint32_t tile, const half* src, const MmaParams& p, int thread, int n) {
   const int first_key = n * kShape.tile_n;
   CopyRows<kShape.layout, KvColumns(kShape), kShape.tile_n, kThreads, kAsync>(
-      tile, src, RowStride<kShape>(p), thread, p.forward.seq_kv - first_key,
-      [&](int row) { return static_cast<int64_t>(first_key + row); });
+      tile, src, kIsV ? VStride<kShape>(p) : KStride<kShape>(p), thread,
+      p.forward.seq_kv - first_key, [&](int row) { return static_cast<int64_t>(first_key + row); });
 }
 
 // Q's tile, by the caller's kThreads threads.
@@ -66,8 +66,12 @@ __device__ void CopyQTile(uint32_t tile, const MmaParams& p, const MmaWork<kShap
                           int thread) {
   if constexpr (ReadsPacked(kShape)) {
     CopyRows<kShape.layout, kShape.head_dim, TileM(kShape), kThreads, kAsync>(
-        tile, work.q, RowStride<kShape>(p), thread, work.rows,
+        tile, work.q, KStride<kShape>(p), thread, work.rows,
         [&](int row) { return int64_t{work.first_row + row}; });
+  } else if constexpr (kShape.strided) {
+    CopyRows<kShape.layout, kShape.head_dim, TileM(kShape), kThreads, kAsync>(
+        tile, work.q, 1, thread, work.rows,
+        [&](int row) { return work.Elements(p, Strided(p).q, row); });
   } else {
     CopyRows<kShape.layout, kShape.head_dim, TileM(kShape), kThreads, kAsync>(
         tile, static_cast<const half*>(p.forward.q), kShape.head_dim, thread, work.rows,
@@ -192,8 +196,8 @@ class MmaPipeline {
     } else {
       if (i > 0) SyncGroup();
       const int n = tiles_[i];
-      CopyKvTile<kShape, kGroupThreads, false>(K(0), work_.k, p_, thread_, n);
-      CopyKvTile<kShape, kGroupThreads, false>(V(0), work_.v, p_, thread_, n);
+      CopyKvTile<kShape, kGroupThreads, false, false>(K(0), work_.k, p_, thread_, n);
+      CopyKvTile<kShape, kGroupThreads, false, true>(V(0), work_.v, p_, thread_, n);
       SyncGroup();
       return 0;
     }
@@ -243,9 +247,9 @@ class MmaPipeline {
       if (i >= kShape.stages) {
         WaitAtBarrier(Barriers().Empty(slot), (i / kShape.stages - 1) & 1);
       }
-      CopyKvTile<kShape, kThreads, true>(K(slot), work_.k, p_, thread, tiles_[i]);
+      CopyKvTile<kShape, kThreads, true, false>(K(slot), work_.k, p_, thread, tiles_[i]);
       ArriveOnCopies(Barriers().KFull(slot));
-      CopyKvTile<kShape, kThreads, true>(V(slot), work_.v, p_, thread, tiles_[i]);
+      CopyKvTile<kShape, kThreads, true, true>(V(slot), work_.v, p_, thread, tiles_[i]);
       ArriveOnCopies(Barriers().VFull(slot));
     }
     // No thread may leave with copies under way.
@@ -296,11 +300,11 @@ class MmaPipeline {
   }
   __device__ void FetchK(int i, int slot) const {
     if (i >= tiles_.count) return;
-    CopyKvTile<kShape, kGroupThreads, true>(K(slot), work_.k, p_, thread_, tiles_[i]);
+    CopyKvTile<kShape, kGroupThreads, true, false>(K(slot), work_.k, p_, thread_, tiles_[i]);
   }
   __device__ void FetchV(int i, int slot) const {
     if (i >= tiles_.count) return;
-    CopyKvTile<kShape, kGroupThreads, true>(V(slot), work_.v, p_, thread_, tiles_[i]);
+    CopyKvTile<kShape, kGroupThreads, true, true>(V(slot), work_.v, p_, thread_, tiles_[i]);
   }
 
   // Completed when K (part 0) or V (1) of a slot of the group is there.
@@ -321,7 +325,7 @@ class MmaPipeline {
     for (int row = thread_; row < kShape.tile_n; row += kGroupThreads) {
       const int key = min(n * kShape.tile_n + row, p_.forward.seq_kv - 1);
       ptx::BulkLoad(tile + ChunkOffset(kShape.layout, KvColumns(kShape), row, 0),
-                    src + key * RowStride<kShape>(p_), kBytes, full);
+                    src + key * KStride<kShape>(p_), kBytes, full);
     }
   }
 

@@ -77,6 +77,8 @@ struct MmaShape {
   bool dependent_launch = false;  // starts beside the kernel before and waits for its end
   bool bulk_copy = false;         // rows of K and V by TMA, each whole (sm_90)
   bool pack_heads = false;        // a tile's rows are (position, query head of the K/V head)
+  bool strided = false;           // tensors lie as MmaStridedParams say
+  bool varlen = false;            // and sequences as MmaVarlenParams say
 
   friend constexpr bool operator==(const MmaShape&, const MmaShape&) = default;
 };
@@ -130,13 +132,18 @@ constexpr int OtherRegisters(const MmaShape& s) {
   return s.softmax_overlap ? 104 : 64;
 }
 
+constexpr int SmemBytes(const MmaShape& s);  // of a CTA
+inline constexpr int kMostSmemPerSm = 228 << 10;
+
 // CTAs that should fit on an SM by registers; ptxas keeps to it.
 constexpr int MinCtasPerSm(const MmaShape& s) {
   if (s.input == MmaInput::kRecomputed) return 1;  // as shared memory has it
   constexpr int kMaxRegisters = 255;
   int need = FragmentRegisters(s) + OtherRegisters(s);
   if (need > kMaxRegisters) need = kMaxRegisters;
-  const int ctas = 65536 / (Threads(s) * need);
+  int ctas = 65536 / (Threads(s) * need);
+  // No more than there is shared memory for: they would take registers from one another.
+  if (s.strided && ctas > kMostSmemPerSm / SmemBytes(s)) ctas = kMostSmemPerSm / SmemBytes(s);
   return ctas < 1 ? 1 : ctas;
 }
 
@@ -236,6 +243,7 @@ constexpr MmaSmem MakeSmem(const MmaShape& s) {
   m.bytes = end;
   return m;
 }
+constexpr int SmemBytes(const MmaShape& s) { return MakeSmem(s).bytes; }
 
 // Why a shape has no kernel; empty when it has one.
 constexpr const char* WhyIllegal(const MmaShape& s) {
@@ -248,7 +256,8 @@ constexpr const char* WhyIllegal(const MmaShape& s) {
   if (s.bf16 && Is8Bit(s)) return "8-bit codes become fp16";
   if (s.bf16 && s.fp16_accumulators != 0) return "bf16 has no 16-bit accumulators";
   if (s.bf16 && s.exp == ExpMethod::kExpHalfPairs) return "packed exponentials are fp16";
-  if (s.head_dim != 64 && s.head_dim != 128) return "head_dim is 64 or 128";
+  if (s.head_dim != 64 && s.head_dim != 128 && s.head_dim != 256)
+    return "head_dim is 64, 128 or 256";
   if (s.stages == 1) return "a ring has at least two stages";
   if (s.producer_warps > 0 && s.stages < 2) return "producer warps need a ring to fill";
   if (s.softmax_overlap && s.stages < 2) return "overlap needs two K tiles at a time";
@@ -264,6 +273,11 @@ constexpr const char* WhyIllegal(const MmaShape& s) {
       return "bulk copies serve a single tile, in step";
     if (s.input != MmaInput::kGiven) return "bulk copies read tensors of their own";
   }
+  if (s.strided && (s.input != MmaInput::kGiven || Is8Bit(s) || s.bulk_copy))
+    return "only 16-bit tensors of their own have strides";
+  if (s.varlen && (!s.strided || s.pack_heads || HasPartialOutputs(s) || IsPersistent(s) ||
+                   s.producer_warps > 0))
+    return "a CTA takes tiles of one head of a sequence, one after another";
   if (s.key_groups > 1 && IsPersistent(s)) return "groups stage their outputs over K and V";
   if (Projects(s)) {
     if (s.head_dim != 64 || TileM(s) != kProjectionRows) return "a projection has 64 x 64 tiles";
@@ -305,6 +319,8 @@ constexpr MmaShape MmaShapeOf(const Config& c) {
   s.persistent = static_cast<MmaPersistent>(c.mma_persistent);
   s.split_kv = c.mma_split_kv != 0;
   s.pack_heads = c.mma_pack_heads != 0;
+  s.strided = c.strided;
+  s.varlen = c.varlen;
   s.kv = static_cast<MmaKv>(c.mma_kv_dtype);
   s.kv_block_scale = c.mma_kv_block_scale != 0;
   s.bf16 = c.dtype == Dtype::kBf16;

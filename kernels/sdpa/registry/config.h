@@ -31,6 +31,7 @@ struct Config {
   bool projected = false;      // Q, K and V come from x, as a product's rows or in the kernel
   bool varlen = false;         // sequences lie one behind another, and each has a length of its own
   bool scale_strides = false;  // the launch says how far scales of 8-bit Q, K and V lie apart
+  bool strided = false;        // the launch says how far batches, heads and rows lie apart
 
   friend constexpr bool operator==(const Config&, const Config&) = default;
 };

@@ -79,10 +79,10 @@ inline std::string CompiledName(const std::string& name, Mask mask) {
 }
 
 // "" where it says nothing, "@d128", "@causal", "@d128_bf16_causal", "@projected", "@varlen",
-// "@d128_scale_strides".
+// "@d128_scale_strides", "@strided".
 inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtype = Dtype::kFp16,
                                   bool projected = false, bool varlen = false,
-                                  bool scale_strides = false) {
+                                  bool scale_strides = false, bool strided = false) {
   std::string suffix;
   const auto add = [&suffix](std::string_view part) {
     suffix.append(suffix.empty() ? "@" : "_").append(part);
@@ -93,6 +93,7 @@ inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtyp
   if (projected) add("projected");
   if (varlen) add("varlen");
   if (scale_strides) add("scale_strides");
+  if (strided) add("strided");
   return suffix;
 }
 
@@ -108,7 +109,7 @@ inline std::array<std::string, 2> InstanceNames(const std::string& printed, int 
 inline std::string InstanceName(const Config& config) {
   return ConfigName(config) + InstanceSuffix(config.head_dim, config.mask == Mask::kCausal,
                                              config.dtype, config.projected, config.varlen,
-                                             config.scale_strides);
+                                             config.scale_strides, config.strided);
 }
 
 // File systems allow 255 characters, and the build appends some.

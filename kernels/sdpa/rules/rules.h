@@ -37,12 +37,15 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
       return Excluded(row.id, FamilyRoot(FamilyOf(config)));
     }
   }
-  if (config.varlen && FamilyOf(config) != Family::kWgmma) {
+  if (config.varlen && FamilyOf(config) != Family::kWgmma && !config.strided) {
     return Excluded("varlen", FamilyRoot(FamilyOf(config)), "its kernels know one length for all");
   }
   if (config.scale_strides && !config.wgmma_fp8) {
     return Excluded("scale_strides", FamilyRoot(FamilyOf(config)),
                     "16-bit operands have no scales");
+  }
+  if (config.strided && FamilyOf(config) != Family::kMma) {
+    return Excluded("strided", FamilyRoot(FamilyOf(config)), "its tensor maps have strides");
   }
   return AskFamily(config, [&](auto family) { return family.WhyInvalid(config); });
 }

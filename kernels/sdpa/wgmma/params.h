@@ -10,9 +10,9 @@
 #include <cstdint>
 
 #include "kernels/sdpa/shared/kernel_layout.h"
+#include "kernels/sdpa/shared/sequence_plan.h"
 #include "kernels/sdpa/shared/wgmma_params.h"
 #include "kernels/sdpa/wgmma/shape.h"
-#include "kernels/sdpa/wgmma/varlen/sequence_plan.h"
 
 namespace warpledger::sdpa {
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/sdpa/shared/heads_in_flight.h"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/shape.h"
 
@@ -85,21 +86,6 @@ constexpr int WgmmaTilesAtOnce(const WgmmaShape& s, int query_tiles, int heads, 
   return int64_t{8} * heads >= int64_t{7} * rounds * sm_count ? query_tiles : 1;
 }
 
-// Heads whose tiles are handed out together: as many as have K and V of half of an H200's 60 MB
-// of L2 between them, so that those are read from there; at least all that share a K and V. They
-// are equal shares of all heads: under the causal mask the longest tiles of each share go first, so
-// that a small last share would begin with long tiles where the others end
-// (reports/decisions/0050-equal-shares-of-heads.md).
-//   kv_bytes: of a head's K and V
-//   group_size: heads of tiles to a K/V head
-//   heads: of tiles, over the batch
-constexpr int HeadsInFlight(int64_t kv_bytes, int group_size, int heads) {
-  constexpr int64_t kBytes = int64_t{32} << 20;
-  const int64_t most = std::max<int64_t>(kBytes / kv_bytes, 1);
-  const int64_t kvs = (heads + group_size - 1) / group_size;
-  const int64_t shares = (kvs + most - 1) / most;
-  return static_cast<int>(std::min<int64_t>((kvs + shares - 1) / shares * group_size, heads));
-}
 constexpr int64_t BytesOfKey(const WgmmaShape& s) {
   return int64_t{s.head_dim} * 2 * ElementBytes(s);
 }

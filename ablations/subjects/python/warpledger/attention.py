@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention by libwarpledger_sdpa: arrays of PyTorch, CuPy or whatever else has DLPack, on a GPU of compute
-capability 9.0.
+capability 8.0 or newer, and in E4M3 of 9.0.
 
     out = warpledger.sdpa(q, k, v, causal=True)
     out = warpledger.sdpa_varlen(q, k, v, cu_seqlens, cu_seqlens, longest, longest, causal=True)

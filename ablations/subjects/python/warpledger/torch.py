@@ -244,6 +244,7 @@ def _why_not_on(index):
     except (FileNotFoundError, OSError) as error:
         return str(error)
     capability = torch.cuda.get_device_capability(index)
+    # On others its kernels were compared with nobody's.
     return "" if capability == (9, 0) else f"the GPU has compute capability {capability}, not (9, 0)"
 
 

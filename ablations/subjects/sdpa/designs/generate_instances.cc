@@ -11,11 +11,12 @@
 // all of the library's kernels. What only the library has, packed sequences' kernels and some that
 // start what is behind them early, is compiled for <directory>/library alone. Prints a line per
 // source file: the set that it is compiled with, a space and its path. All of a set is compiled for
-// the same architectures: a set is a family, those of it that need a newer architecture (mma90), or
+// the same architectures: a set is a family, those of it that need a newer architecture (mma90),
 // those of it that the cumulative ladders `ladder` and `mma` name (smem_ladder, mma_ladder), which
-// are compiled for more GPUs than the rest. A file whose contents would not change is left alone,
-// so that nothing is recompiled. <directory>/library gets the same two files for the library's
-// kernels (kernels/sdpa/library), and code.txt, which names what they embed.
+// are compiled for more GPUs than the rest, or the library's for GPUs without wgmma (mma_strided).
+// A file whose contents would not change is left alone, so that nothing is recompiled.
+// <directory>/library gets the same two files for the library's kernels (kernels/sdpa/library), and
+// code.txt, which names what they embed.
 
 #include <algorithm>
 #include <cstdio>
@@ -48,6 +49,8 @@ using warpledger::sdpa::HasClusterForm;
 using warpledger::sdpa::InstanceName;
 using warpledger::sdpa::InstanceSymbol;
 using warpledger::sdpa::kLibraryKernels;
+using warpledger::sdpa::kMmaKernels;
+using warpledger::sdpa::LibraryKernel;
 using warpledger::sdpa::Mask;
 
 // What `--only` takes beside designs.
@@ -136,6 +139,7 @@ std::string Initialiser(const Config& config) {
   if (config.projected) text += ", .projected = true";
   if (config.varlen) text += ", .varlen = true";
   if (config.scale_strides) text += ", .scale_strides = true";
+  if (config.strided) text += ", .strided = true";
   return text + "}";
 }
 
@@ -181,29 +185,34 @@ std::string Table(const std::vector<Config>& configs) {
          entries + "};\n\n}  // namespace\n\n";
 }
 
-// A kernel's forms in the library.
-std::vector<Config> OfLibrary(const warpledger::sdpa::LibraryKernel& kernel, bool causal) {
-  std::vector<Config> forms = {BuiltForLibrary(kernel)};
-  if (HasClusterForm(kernel)) forms.push_back(ClusterForm(kernel));
-  for (Config& form : forms) {
-    form = warpledger::sdpa::Specialise(form, kernel.head_dim, causal, kernel.dtype);
+// All that the library holds: its kernels' forms, under both masks.
+std::vector<Config> OfLibrary() {
+  std::vector<Config> configs;
+  const auto add = [&configs](const LibraryKernel& kernel, const Config& form) {
+    for (const bool causal : {false, true}) {
+      const Config config =
+          warpledger::sdpa::Specialise(form, kernel.head_dim, causal, kernel.dtype);
+      if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
+        configs.push_back(config);
+      }
+    }
+  };
+  for (const LibraryKernel& kernel : kLibraryKernels) {
+    add(kernel, BuiltForLibrary(kernel));
+    if (HasClusterForm(kernel)) add(kernel, ClusterForm(kernel));
   }
-  return forms;
+  for (const LibraryKernel& kernel : kMmaKernels) add(kernel, BuiltForLibrary(kernel));
+  return configs;
 }
 
 // The library's files, of those of its kernels that the build has.
 bool WriteLibrary(const std::vector<Config>& built, const std::filesystem::path& code) {
   std::vector<Config> configs;
   std::string files;
-  for (const warpledger::sdpa::LibraryKernel& kernel : kLibraryKernels) {
-    for (const bool causal : {false, true}) {
-      for (const Config& config : OfLibrary(kernel, causal)) {
-        if (std::find(built.begin(), built.end(), config) == built.end()) continue;
-        if (std::find(configs.begin(), configs.end(), config) != configs.end()) continue;
-        configs.push_back(config);
-        files += (code / (InstanceSymbol(config) + ".fatbin")).string() + "\n";
-      }
-    }
+  for (const Config& config : OfLibrary()) {
+    if (std::find(built.begin(), built.end(), config) == built.end()) continue;
+    configs.push_back(config);
+    files += (code / (InstanceSymbol(config) + ".fatbin")).string() + "\n";
   }
   const std::filesystem::path directory = code / "library";
   std::filesystem::create_directories(directory);
@@ -271,18 +280,14 @@ int main(int argc, char** argv) {
   }
 
   std::vector<Config> compiled = configs;
-  for (const auto& kernel : kLibraryKernels) {
+  for (const Config& config : OfLibrary()) {
     if (!selection.TakesLibrarysOwn()) break;
-    for (const bool causal : {false, true}) {
-      for (const Config& config : OfLibrary(kernel, causal)) {
-        if (std::find(compiled.begin(), compiled.end(), config) != compiled.end()) continue;
-        compiled.push_back(config);
-        if (const auto reason = warpledger::sdpa::WhyInvalid(compiled.back())) {
-          std::cerr << "library, " << kernel.name << ": no " << reason.toggle << ": " << reason.why
-                    << "\n";
-          return 1;
-        }
-      }
+    if (std::find(compiled.begin(), compiled.end(), config) != compiled.end()) continue;
+    compiled.push_back(config);
+    if (const auto reason = warpledger::sdpa::WhyInvalid(config)) {
+      std::cerr << "library, " << InstanceName(config) << ": no " << reason.toggle << ": "
+                << reason.why << "\n";
+      return 1;
     }
   }
 
@@ -302,7 +307,9 @@ int main(int argc, char** argv) {
                                     "}  // namespace warpledger::sdpa\n");
     const int least = warpledger::sdpa::MinArch(config);
     std::string set = family;
-    if (FamilyOf(config) == Family::kMma && least > 0) {
+    if (config.strided) {
+      set += "_strided";
+    } else if (FamilyOf(config) == Family::kMma && least > 0) {
       set += std::to_string(least);
     } else if (std::find(of_ladders.begin(), of_ladders.end(), config) != of_ladders.end()) {
       set += "_ladder";

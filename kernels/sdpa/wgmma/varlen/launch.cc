@@ -8,10 +8,11 @@
 
 #include "kernels/sdpa/shared/kernel_instance.h"
 #include "kernels/sdpa/shared/kernel_launch.h"
+#include "kernels/sdpa/shared/sequence_plan.h"
+#include "kernels/sdpa/shared/sequences/sequence_launch.h"
 #include "kernels/sdpa/shared/tensor_maps.h"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/plan.h"
-#include "kernels/sdpa/wgmma/varlen/sequence_plan.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -77,27 +78,12 @@ cudaError_t LaunchWgmmaVarlen(const KernelInstance& instance, const LaunchParams
   if (error != cudaSuccess) return error;
 
   const bool packed = layouts.packed();
-  const int64_t most =
-      MostSequenceBlocks(forward.batch, forward.seq_q, layouts.total_q, TileM(shape));
-  SequencePlanParams plan;
-  plan.cu_seqlens_q = memory.cu_seqlens_q;
-  plan.cu_seqlens_kv = memory.cu_seqlens_kv;
-  plan.sequences = forward.batch;
+  SequencePlanParams plan = SequencePlanOf(forward, memory, TileM(shape), BytesOfKey(shape));
   plan.total_q = static_cast<int>(q.total);
   plan.total_kv = static_cast<int>(std::min(k.total, v.total));
-  plan.seq_q = forward.seq_q;
-  plan.seq_kv = forward.seq_kv;
   plan.q_step = q.step;
   plan.kv_step = k.step;
   plan.o_step = o.step;
-  plan.lse_step = int64_t{forward.heads_q} * forward.seq_q;
-  plan.tile_m = TileM(shape);
-  plan.heads = forward.heads_q;
-  plan.group_size = forward.heads_q / forward.heads_kv;
-  plan.bytes_of_key = BytesOfKey(shape);
-  plan.capacity = static_cast<int>(most);
-  plan.block_count = reinterpret_cast<int*>(memory.partials);
-  plan.blocks = reinterpret_cast<SequenceBlock*>(memory.partials + kSequencePlanHeaderBytes);
 
   params.o = forward.o;
   params.lse = forward.lse;
@@ -115,7 +101,7 @@ cudaError_t LaunchWgmmaVarlen(const KernelInstance& instance, const LaunchParams
 
   error = LaunchSequencePlan(plan, stream);
   if (error != cudaSuccess) return error;
-  const int64_t ctas = std::clamp<int64_t>(most * forward.heads_q, 1, sm_count);
+  const int64_t ctas = std::clamp<int64_t>(int64_t{plan.capacity} * forward.heads_q, 1, sm_count);
   KernelLaunch launch(dim3(static_cast<unsigned>(ctas)), Threads(shape), MakeSmem(shape).bytes,
                       stream);
   launch.BesidePriorKernel();

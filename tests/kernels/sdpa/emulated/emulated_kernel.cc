@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/kernels/sdpa/emulated/emulated_kernel.h"
 
+// Device code, behind what it needs on the CPU.
+// clang-format off
+#include "tests/emulation/cuda_on_cpu.h"
+#include "kernels/sdpa/shared/sequences/sequence_plan.cuh"
+// clang-format on
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -20,7 +26,6 @@
 #include "kernels/sdpa/shared/kernel_instance.h"
 #include "kernels/sdpa/wgmma/join/join_kernel.cuh"
 #include "kernels/sdpa/wgmma/params.h"
-#include "kernels/sdpa/wgmma/varlen/sequence_plan.cuh"
 #include "tests/emulation/runtime_on_cpu.cuh"
 #include "tests/kernels/sdpa/emulated/emulated_call.h"
 
@@ -182,11 +187,70 @@ class CodesOut {
   std::vector<emulation::Memory16> memory_;
 };
 
-// (batch, seq, heads + 1, head_dim): a head of nobody's is behind each row.
-TensorStrides RowsWithGaps(const Problem& problem) {
-  const int64_t row = int64_t{problem.heads_q + 1} * problem.head_dim;
-  return {problem.seq_q * row, problem.head_dim, row};
+// (batch, seq, heads + gap, head_dim): heads of nobody's are behind each row.
+TensorStrides RowsWithGaps(int heads, int seq, int head_dim, int gap) {
+  const int64_t row = int64_t{heads + gap} * head_dim;
+  return {seq * row, head_dim, row};
 }
+TensorLayouts LayoutsOf(const Config& config, const Problem& p, LaunchedBy launched_by) {
+  TensorLayouts layouts = ContiguousLayouts(p, p.head_dim);
+  if (launched_by != LaunchedBy::kLibrary) return layouts;
+  if (config.strided || KvStorageOf(config).output) {
+    layouts.o = RowsWithGaps(p.heads_q, p.seq_q, p.head_dim, 1);
+  }
+  if (config.strided) {
+    layouts.q = RowsWithGaps(p.heads_q, p.seq_q, p.head_dim, 2);
+    layouts.k = RowsWithGaps(p.heads_kv, p.seq_kv, p.head_dim, 1);
+    layouts.v = RowsWithGaps(p.heads_kv, p.seq_kv, p.head_dim, 3);
+  }
+  return layouts;
+}
+
+// A tensor's rows, which lie by their strides among NaN.
+class Rows {
+ public:
+  Rows(int batch, int heads, int seq, int head_dim, const TensorStrides& strides)
+      : tensor_(static_cast<size_t>(batch * strides.batch)), head_dim_(head_dim) {
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t h = 0; h < heads; ++h) {
+        for (int64_t row = 0; row < seq; ++row) {
+          begins_.push_back(b * strides.batch + h * strides.head + row * strides.row);
+        }
+      }
+    }
+    Clear();
+  }
+  // `values` are (batch, heads, seq, head_dim).
+  Rows& operator=(const std::vector<Bits16>& values) {
+    for (size_t i = 0; i < begins_.size(); ++i) {
+      std::copy_n(values.data() + i * static_cast<size_t>(head_dim_), head_dim_,
+                  tensor_.data() + begins_[i]);
+    }
+    return *this;
+  }
+  void Clear() { std::fill_n(tensor_.data(), tensor_.values().size(), kNan); }
+  std::vector<Bits16> values() {
+    std::vector<Bits16> values;
+    for (const int64_t begin : begins_) {
+      values.insert(values.end(), tensor_.data() + begin, tensor_.data() + begin + head_dim_);
+    }
+    return values;
+  }
+  // Of what no row has, between rows too.
+  bool IntactAround() const {
+    std::vector<Bits16> left = tensor_.values();
+    for (const int64_t begin : begins_) std::fill_n(left.data() + begin, head_dim_, kNan);
+    return tensor_.IntactAround() &&
+           std::all_of(left.begin(), left.end(), [](Bits16 x) { return x == kNan; });
+  }
+  Tensor& tensor() { return tensor_; }
+
+ private:
+  static constexpr Bits16 kNan = 0x7fff;  // of both dtypes
+  Tensor tensor_;
+  int head_dim_;
+  std::vector<int64_t> begins_;
+};
 
 std::string Judge(const Reference& reference, const std::vector<Bits16>& out,
                   const std::vector<float>& lse, double lse_allowance) {
@@ -198,16 +262,21 @@ std::string WhyWrong(const EmulatedKernel& kernel, const Problem& problem, const
                      const Reference& reference, LaunchedBy launched_by, const Order& order) {
   const KvStorage storage = KvStorageOf(kernel.config);
   Launcher launcher(kernel, order);
-  Tensor q(inputs.q), k(inputs.k), v(inputs.v);
-  Tensor out(static_cast<size_t>(QueryElements(problem)));
-  std::vector<float> lse(static_cast<size_t>(QueryRows(problem)), NAN);
-  LaunchParams call = CallOf(problem, q, k, v, out, lse);
   LaunchMemory memory;
-  memory.layouts = ContiguousLayouts(problem, problem.head_dim);
+  memory.layouts = LayoutsOf(kernel.config, problem, launched_by);
+  const auto rows_of = [&](int heads, int seq, const TensorStrides& strides) {
+    return Rows(problem.batch, heads, seq, problem.head_dim, strides);
+  };
+  Rows q = rows_of(problem.heads_q, problem.seq_q, memory.layouts.q);
+  Rows k = rows_of(problem.heads_kv, problem.seq_kv, memory.layouts.k);
+  Rows v = rows_of(problem.heads_kv, problem.seq_kv, memory.layouts.v);
+  Rows out = rows_of(problem.heads_q, problem.seq_q, memory.layouts.o);
+  q = inputs.q;
+  k = inputs.k;
+  v = inputs.v;
+  std::vector<float> lse(static_cast<size_t>(QueryRows(problem)), NAN);
+  LaunchParams call = CallOf(problem, q.tensor(), k.tensor(), v.tensor(), out.tensor(), lse);
   std::vector<emulation::Memory16> codes[3];
-  if (launched_by == LaunchedBy::kLibrary && storage.output) {
-    memory.layouts.o = RowsWithGaps(problem);
-  }
   CodesOut codes_out(problem, memory.layouts.o);
   std::vector<float> scales[2];
   if (storage.quantised) {
@@ -242,7 +311,7 @@ std::string WhyWrong(const EmulatedKernel& kernel, const Problem& problem, const
   }
   // The second launch finds what the first one left.
   for (int i = 0; i < 2; ++i) {
-    std::fill_n(out.data(), QueryElements(problem), Fp16{0x7fff});
+    out.Clear();
     codes_out.Poison();
     const cudaError_t error =
         launcher.Run(call, launched_by == LaunchedBy::kLibrary ? &memory : nullptr);

@@ -11,6 +11,7 @@
 #include "kernels/sdpa/library/costs.h"
 #include "kernels/sdpa/problem/problem_name.h"
 #include "kernels/sdpa/problem/shapes.h"
+#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -217,30 +218,30 @@ TEST(ChooseKernel, LaunchesE4m3OnceForEachBatchOfRowsOutside) {
 TEST(WhyNot, CountsNoStrideOfWhatIsThereOnce) {
   const Problem problem = {4, 8, 1, 1, 1, 64, false};
   TensorLayouts layouts = AllRowsOutside(problem);
-  EXPECT_EQ(WhyNot(KernelOf("split_mma", 64), problem, layouts), "");
+  EXPECT_EQ(WhyNot(KernelOf("split_mma", 64), problem, layouts, kGpu), "");
   layouts.k.head = layouts.k.row = 8;
-  EXPECT_EQ(WhyNot(KernelOf("split_mma", 64), problem, layouts), "");
+  EXPECT_EQ(WhyNot(KernelOf("split_mma", 64), problem, layouts, kGpu), "");
   layouts.k.batch = 128;
-  EXPECT_THAT(WhyNot(KernelOf("split_mma", 64), problem, layouts), StartsWith("it reads"));
+  EXPECT_THAT(WhyNot(KernelOf("split_mma", 64), problem, layouts, kGpu), StartsWith("it reads"));
   // One head of K: its batch stride is any.
-  EXPECT_EQ(WhyNot(KernelOf("split_wgmma", 64), problem, layouts), "");
+  EXPECT_EQ(WhyNot(KernelOf("split_wgmma", 64), problem, layouts, kGpu), "");
 }
 
 TEST(WhyNot, KnowsWhichKernelsStoreStrides) {
   const Problem problem = {1, 8, 8, 512, 512, 64, true};
   TensorLayouts layouts = Contiguous(problem);
   layouts.o = RowsOutside(8, 512, 64);
-  EXPECT_EQ(WhyNot(KernelOf("pipelined", 64), problem, layouts), "");
+  EXPECT_EQ(WhyNot(KernelOf("pipelined", 64), problem, layouts, kGpu), "");
   for (const auto* name : {"resident", "split_wgmma", "split_mma"}) {
-    EXPECT_EQ(WhyNot(KernelOf(name, 64), problem, layouts),
+    EXPECT_EQ(WhyNot(KernelOf(name, 64), problem, layouts, kGpu),
               "it stores contiguous tensors alone, and o has other strides");
   }
   // Tiles of rows that see no key leave by another way.
   const Problem unseen = {1, 8, 8, 512, 100, 64, true};
-  EXPECT_NE(WhyNot(KernelOf("pipelined", 64), unseen, layouts), "");
+  EXPECT_NE(WhyNot(KernelOf("pipelined", 64), unseen, layouts, kGpu), "");
   // So does O of head_dim 256. The kernel of packed sequences stores both.
   const Problem wide = {1, 8, 8, 512, 512, 256, true};
-  EXPECT_NE(WhyNot(KernelOf("pipelined", 256), wide, AllRowsOutside(wide)), "");
+  EXPECT_NE(WhyNot(KernelOf("pipelined", 256), wide, AllRowsOutside(wide), kGpu), "");
   EXPECT_EQ(ChooseKernel(wide, AllRowsOutside(wide), kGpu).kernel->name, "pipelined_varlen");
   EXPECT_EQ(ChooseKernel(unseen, layouts, kGpu).kernel->name, "pipelined_varlen");
 }
@@ -249,14 +250,98 @@ TEST(WhyNot, CountsRowsOfBatchesForTheKernelOfPackedSequences) {
   const LibraryKernel& kernel = KernelOf("pipelined_varlen", 64);
   const Problem problem = {4, 8, 2, 100, 200, 64, true};
   TensorLayouts layouts = AllRowsOutside(problem);
-  EXPECT_EQ(WhyNot(kernel, problem, layouts), "");
+  EXPECT_EQ(WhyNot(kernel, problem, layouts, kGpu), "");
   layouts.v.batch += layouts.v.row;
-  EXPECT_EQ(WhyNot(kernel, problem, layouts), "k and v have other strides of batches, in rows");
+  EXPECT_EQ(WhyNot(kernel, problem, layouts, kGpu),
+            "k and v have other strides of batches, in rows");
   layouts.k.batch += layouts.k.row;
-  EXPECT_EQ(WhyNot(kernel, problem, layouts), "");
+  EXPECT_EQ(WhyNot(kernel, problem, layouts, kGpu), "");
   layouts.o.batch += 8;
-  EXPECT_EQ(WhyNot(kernel, problem, layouts),
+  EXPECT_EQ(WhyNot(kernel, problem, layouts, kGpu),
             "the batch stride of o is no multiple of its row stride");
+}
+
+// --- GPUs without wgmma ------------------------------------------------------------
+
+constexpr Gpu kA100 = {108, 5120, false, 163 << 10};
+constexpr Gpu kL4 = {58, 192, false, 99 << 10};
+
+Config Built(const LibraryKernel& kernel) {
+  return Specialise(BuiltForLibrary(kernel), kernel.head_dim, true, kernel.dtype);
+}
+
+TEST(MmaKernels, AreLegalAndForComputeCapability80) {
+  EXPECT_LE(std::size(kMmaKernels), 20U);
+  for (const LibraryKernel& kernel : kMmaKernels) {
+    EXPECT_FALSE(static_cast<bool>(WhyInvalid(Built(kernel)))) << kernel.name;
+    EXPECT_EQ(FamilyOf(kernel.config), Family::kMma);
+    EXPECT_EQ(MinArch(kernel.config), 0);
+    EXPECT_TRUE(kernel.config.strided);
+    EXPECT_LE(GeometryOf(Built(kernel)).smem_bytes, kA100.smem_bytes);
+  }
+}
+
+TEST(ChooseKernel, WithoutWgmmaHasOneForEachProblem) {
+  std::vector<Problem> problems;
+  for (const NamedShape& shape : kShapes) {
+    if (shape.problem.embed_dim == 0) problems.push_back(shape.problem);
+  }
+  for (const int head_dim : kHeadDims) {
+    problems.push_back({1, 64, 1, 1, 1 << 20, head_dim, false, Dtype::kBf16});
+    problems.push_back({1, 4096, 1, 1, 64, head_dim, true});
+    problems.push_back({1, 1, 1, 1 << 20, 1, head_dim, true});
+  }
+  for (const Gpu& gpu : {kA100, kL4}) {
+    for (const Problem& problem : problems) {
+      for (const TensorLayouts& layouts : {Contiguous(problem), AllRowsOutside(problem)}) {
+        const Choice choice = ChooseKernel(problem, layouts, gpu);
+        ASSERT_NE(choice.kernel, nullptr) << ProblemName(problem);
+        EXPECT_LE(GeometryOf(Built(*choice.kernel)).smem_bytes, gpu.smem_bytes);
+        EXPECT_EQ(choice.launches, 1);
+        EXPECT_EQ(choice.us, 0) << "nobody measured it";
+        EXPECT_GT(choice.rank, 0);
+        EXPECT_FALSE(choice.kernel->config.varlen);
+      }
+      TensorLayouts packed = AllRowsOutside(problem);
+      packed.total_q = packed.total_kv = 1000;
+      const Choice choice = ChooseKernel(problem, packed, gpu);
+      ASSERT_NE(choice.kernel, nullptr) << ProblemName(problem);
+      EXPECT_TRUE(choice.kernel->config.varlen);
+    }
+  }
+}
+
+TEST(ChooseKernel, WithoutWgmmaSharesKeysOfFewRows) {
+  for (const int head_dim : {64, 128}) {
+    const auto chosen = [&](const Problem& problem) {
+      return ChooseKernel(problem, Contiguous(problem), kA100).kernel->name;
+    };
+    EXPECT_EQ(chosen({1, 32, 8, 1, 8192, head_dim, false}), "split_mma");
+    EXPECT_EQ(chosen({16, 32, 8, 1, 4096, head_dim, false}), "split_mma");
+    EXPECT_EQ(chosen({4, 16, 16, 2048, 2048, head_dim, true}), "tiled_mma");
+    EXPECT_EQ(chosen({32, 16, 16, 512, 512, head_dim, false}), "tiled_mma");
+  }
+}
+
+// Two stages of keys need more than 99 KB at head_dim 256.
+TEST(ChooseKernel, WithoutWgmmaGoesByTheSharedMemoryOfACta) {
+  const Problem problem = {1, 8, 8, 512, 512, 256, true};
+  EXPECT_EQ(ChooseKernel(problem, Contiguous(problem), kA100).kernel->name, "shared_mma");
+  EXPECT_EQ(ChooseKernel(problem, Contiguous(problem), kL4).kernel->name, "shared_mma_one_tile");
+  EXPECT_THAT(Explain(problem, Contiguous(problem), kL4),
+              MatchesRegex("shared_mma_one_tile: [0-9]+ steps; shared_mma: not supported: it needs "
+                           "161 KB of shared memory, and a CTA has 99 on this GPU; "
+                           "tiled_mma_varlen: not supported: it needs 160 KB of shared memory, and "
+                           "a CTA has 99 on this GPU; tiled_mma_varlen_one_tile: not supported: it "
+                           "is for packed sequences alone"));
+}
+
+TEST(ChooseKernel, WithoutWgmmaHasNoneInE4m3) {
+  const Problem problem = {1, 8, 8, 512, 512, 128, true};
+  TensorLayouts layouts = Contiguous(problem);
+  layouts.scales = ScaleStrides{};
+  EXPECT_EQ(ChooseKernel(problem, layouts, kA100).kernel, nullptr);
+  EXPECT_EQ(Explain(problem, layouts, kA100), "");
 }
 
 }  // namespace

@@ -25,8 +25,9 @@ template <Config kConfig>
 void Body(const void* params) {
   constexpr Family kFamily = FamilyOf(kConfig);
   if constexpr (kFamily == Family::kMma) {
-    MmaForward<MmaShapeOf(kConfig)>(*static_cast<const MmaParams*>(params),
-                                    emulation::current->cta->smem);
+    constexpr MmaShape kShape = MmaShapeOf(kConfig);
+    MmaForward<kShape>(*static_cast<const MmaParamsOf<kShape>*>(params),
+                       emulation::current->cta->smem);
   } else if constexpr (kFamily == Family::kResident) {
     ResidentForward<ResidentShapeOf(kConfig)>(*static_cast<const WgmmaParams*>(params));
   } else {
@@ -44,9 +45,9 @@ constexpr Config Specialised(const LibraryKernel& kernel, const Config& config) 
 
 // With a mask or without. Both dtypes have one kernel's code, and so have both kinds of scales, so
 // that each has one of the masks.
-template <size_t kIndex>
+template <const auto& kKernels, size_t kIndex>
 void TestKernel() {
-  static constexpr LibraryKernel kKernel = kLibraryKernels[kIndex];
+  static constexpr LibraryKernel kKernel = kKernels[kIndex];
   if constexpr (kKernel.head_dim == WARPLEDGER_HEAD_DIM) {
     constexpr bool kCausal = kKernel.dtype == Dtype::kFp16 && !kKernel.config.wgmma_fp8_block_scale;
     constexpr EmulatedKernel kEmulated =
@@ -54,11 +55,12 @@ void TestKernel() {
     SCOPED_TRACE(std::string(kKernel.name) + (kKernel.dtype == Dtype::kBf16 ? ", bf16" : ""));
     // With own tiles, keys for so many tiles that the ring comes round while some are let go.
     const int keys = kKernel.config.wgmma_own_tiles ? 900 : 333;
-    Problem problem = {1, 2, 1, 333, keys, kKernel.head_dim, kCausal, kKernel.dtype};
+    const int batch = kKernel.config.strided ? 2 : 1;
+    Problem problem = {batch, 2, 1, 333, keys, kKernel.head_dim, kCausal, kKernel.dtype};
     if constexpr (kKernel.config.varlen) {
       EXPECT_EQ(WhyWrongPacked(kEmulated), "");
     } else if constexpr (kKernel.config.wgmma_split_kv || kKernel.config.mma_split_kv) {
-      problem = {1, 6, 2, 3, 401, kKernel.head_dim, kCausal, kKernel.dtype};
+      problem = {batch, 6, 2, 3, 401, kKernel.head_dim, kCausal, kKernel.dtype};
       EXPECT_EQ(WhyWrong(kEmulated, problem, InputKind::kNormal, LaunchedBy::kLibrary), "");
       if constexpr (HasClusterForm(kKernel)) {
         constexpr EmulatedKernel kCluster =
@@ -77,10 +79,16 @@ void TestKernel() {
   }
 }
 
-TEST(EmulatedKernels, OfTheLibraryAgreeWithTheReference) {
-  [&]<size_t... kIndices>(std::index_sequence<kIndices...>) { (TestKernel<kIndices>(), ...); }
-  (std::make_index_sequence<std::size(kLibraryKernels)>());
+template <const auto& kKernels>
+void TestKernels() {
+  [&]<size_t... kIndices>(std::index_sequence<kIndices...>) {
+    (TestKernel<kKernels, kIndices>(), ...);
+  }
+  (std::make_index_sequence<std::size(kKernels)>());
 }
+
+TEST(EmulatedKernels, OfTheLibraryAgreeWithTheReference) { TestKernels<kLibraryKernels>(); }
+TEST(EmulatedKernels, OfTheLibraryWithoutWgmmaAgreeWithTheReference) { TestKernels<kMmaKernels>(); }
 
 }  // namespace
 }  // namespace warpledger::sdpa

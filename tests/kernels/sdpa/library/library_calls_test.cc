@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the C interface up to the launch: the runtime is a stand-in that has one GPU of
-// compute capability 9.0, and instances record what they were launched with. No GPU needed.
+// Calls of the C interface up to the launch: the runtime is a stand-in that has GPUs of compute
+// capability 9.0 and others, and instances record what they were launched with. No GPU needed.
 
 #include <cstring>
 #include <deque>
@@ -23,7 +23,15 @@ namespace {
 using warpledger::sdpa::LaunchParams;
 using warpledger::sdpa::ScaleStrides;
 
+struct StandInGpu {
+  int major;
+  int minor;
+  int smem_kb;
+};
+constexpr StandInGpu kGpus[] = {{9, 0, 227}, {8, 0, 163}, {8, 9, 99}, {10, 0, 227}, {7, 5, 64}};
+
 struct Runtime {
+  int device = 0;  // of kGpus
   cudaError_t load = cudaSuccess;
   int questions = 0;  // about the GPU: a call that is looked up asks none
   int launches = 0;
@@ -37,15 +45,17 @@ Runtime runtime;
 
 extern "C" {
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = runtime.device;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   ++runtime.questions;
-  *value = attribute == cudaDevAttrComputeCapabilityMajor   ? 9
-           : attribute == cudaDevAttrComputeCapabilityMinor ? 0
-           : attribute == cudaDevAttrGlobalMemoryBusWidth   ? 5120
-                                                            : 132;
+  const StandInGpu& gpu = kGpus[device];
+  *value = attribute == cudaDevAttrComputeCapabilityMajor         ? gpu.major
+           : attribute == cudaDevAttrComputeCapabilityMinor       ? gpu.minor
+           : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? gpu.smem_kb << 10
+           : attribute == cudaDevAttrGlobalMemoryBusWidth         ? 5120
+                                                                  : 132;
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
@@ -101,6 +111,7 @@ std::span<const KernelInstance> LibraryInstances() {
       add(kernel, BuiltForLibrary(kernel));
       if (HasClusterForm(kernel)) add(kernel, ClusterForm(kernel));
     }
+    for (const LibraryKernel& kernel : kMmaKernels) add(kernel, BuiltForLibrary(kernel));
     return made;
   }();
   return instances;
@@ -461,6 +472,82 @@ TEST_F(Calls, ReadNoScopesOfAnEarlierProblem) {
   problem.q_scale_scope = problem.kv_scale_scope = 77;
   EXPECT_EQ(Forward(problem, 0), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
   EXPECT_EQ(runtime_.scales.back(), std::nullopt);
+}
+
+// --- Other GPUs --------------------------------------------------------------------
+
+TEST_F(Calls, TakeTheMmaFamilyOnOtherGpus) {
+  for (const int device : {1, 2, 3}) {
+    runtime_.device = device;
+    SCOPED_TRACE(device);
+    warpledger_sdpa_problem problem = ProblemOf(1000, 1000);
+    // A slice of (batch, seq, 3, heads, head_dim).
+    problem.batch = 2;
+    problem.q = problem.k = problem.v = {1000 * 3 * 8 * 64, 64, 3 * 8 * 64};
+    warpledger_sdpa_choice choice;
+    for (const int head_dim : {64, 128, 256}) {
+      problem.head_dim = head_dim;
+      problem.q.head = problem.k.head = problem.v.head = head_dim;
+      problem.q.row = problem.k.row = problem.v.row = 3 * 8 * head_dim;
+      problem.q.batch = problem.k.batch = problem.v.batch = 1000 * problem.q.row;
+      ASSERT_EQ(Describe(problem, &choice), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+      EXPECT_THAT(choice.kernel, HasSubstr("_mma"));
+      EXPECT_EQ(choice.expected_us, 0);
+      EXPECT_EQ(choice.launches, 1);
+      EXPECT_THAT(choice.explanation, HasSubstr(" steps; "));
+      const int launches = runtime_.launches;
+      ASSERT_EQ(Forward(problem, 0), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+      EXPECT_EQ(runtime_.launches, launches + 1);
+    }
+    problem = ProblemOf(50, 50);
+    problem.total_q = problem.total_kv = 100;
+    ASSERT_EQ(Describe(problem, &choice), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+    EXPECT_STREQ(choice.kernel, "tiled_mma_varlen");
+  }
+}
+
+TEST_F(Calls, RefuseOnOtherGpusWhatTheyHaveNoKernelFor) {
+  runtime_.device = 1;
+  const float* const scale = At<float>(0);
+  ExpectRefused(ForwardE4m3(E4m3Of(1, 256, 256, 1, 1), scale, scale, scale),
+                WARPLEDGER_SDPA_UNSUPPORTED, "E4M3 is for compute capability 9.0");
+  warpledger_sdpa_problem problem = ProblemOf(60, 60);
+  problem.head_dim = 80;
+  ExpectRefused(Forward(problem, 0), WARPLEDGER_SDPA_UNSUPPORTED, "head_dim is 64, 128 or 256");
+  runtime_.device = 4;
+  ExpectRefused(Forward(ProblemOf(60, 60), 0), WARPLEDGER_SDPA_UNSUPPORTED,
+                "the current GPU has compute capability 7.5; these kernels are for 8.0 and newer");
+}
+
+class CallsOfAUser : public Calls {
+ protected:
+  // What describe() returns and says, where the environment has `kernels`.
+  std::pair<int, std::string> Said(const char* kernels, const warpledger_sdpa_problem& problem) {
+    setenv("WARPLEDGER_SDPA_KERNELS", kernels, 1);
+    warpledger_sdpa_choice choice;
+    const int status = Describe(problem, &choice);
+    unsetenv("WARPLEDGER_SDPA_KERNELS");
+    return {status, status == WARPLEDGER_SDPA_OK ? choice.kernel : warpledger_sdpa_last_error()};
+  }
+};
+
+// Each with lengths of its own, since a call that was made before is looked up.
+TEST_F(CallsOfAUser, TakeTheKernelsThatTheEnvironmentNames) {
+  using Says = std::pair<int, std::string>;
+  EXPECT_EQ(Said("mma", ProblemOf(2000, 2001)), Says(WARPLEDGER_SDPA_OK, "tiled_mma"));
+  EXPECT_EQ(Said("mma:split_mma", ProblemOf(2000, 2002)), Says(WARPLEDGER_SDPA_OK, "split_mma"));
+  EXPECT_EQ(Said("split_wgmma", ProblemOf(2000, 2003)), Says(WARPLEDGER_SDPA_OK, "split_wgmma"));
+  EXPECT_EQ(Said("", ProblemOf(2000, 2004)),
+            Says(WARPLEDGER_SDPA_OK, "pipelined_two_warpgroups_reread"));
+  const auto [status, why] = Said("wgmma", ProblemOf(2000, 2005));
+  EXPECT_EQ(status, WARPLEDGER_SDPA_INVALID);
+  EXPECT_THAT(why, HasSubstr("WARPLEDGER_SDPA_KERNELS is 'wgmma'; it may be 'mma', or name one of "
+                             "the kernels, pipelined, pipelined_two_warpgroups"));
+  warpledger_sdpa_problem wide = ProblemOf(2000, 2006);
+  wide.head_dim = 256;
+  const auto [none, why_none] = Said("resident", wide);
+  EXPECT_EQ(none, WARPLEDGER_SDPA_UNSUPPORTED);
+  EXPECT_THAT(why_none, EndsWith("WARPLEDGER_SDPA_KERNELS allows resident alone"));
 }
 
 }  // namespace

@@ -28,6 +28,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
+class ComputeCapability90 : public testing::Environment {
+ public:
+  void SetUp() override {
+    if (!HasWgmma()) GTEST_SKIP() << "E4M3 is for compute capability 9.0";
+  }
+};
+[[maybe_unused]] const auto* const kSkips =
+    testing::AddGlobalTestEnvironment(new ComputeCapability90);
+
 constexpr int kBlockKeys = 128;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 

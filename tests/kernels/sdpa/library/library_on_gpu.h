@@ -3,7 +3,10 @@
 
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
+#include <cstdlib>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -15,6 +18,16 @@
 namespace warpledger::sdpa {
 
 inline constexpr size_t kAmple = size_t{64} << 20;  // more than any workspace
+
+inline constexpr const char* kKernelsVariable = "WARPLEDGER_SDPA_KERNELS";
+// Whether the library takes its kernels for compute capability 9.0.
+inline bool HasWgmma() {
+  int device = 0;
+  int major = 0;
+  return std::getenv(kKernelsVariable) == nullptr && cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+         major == 9;
+}
 
 inline warpledger_sdpa_problem Given(const Problem& p) {
   return {sizeof(warpledger_sdpa_problem),

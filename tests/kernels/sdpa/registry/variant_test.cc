@@ -115,6 +115,8 @@ TEST(InstanceName, SaysWhatTheProblemFixedWhereItIsNotTheDefault) {
   fp8.scale_strides = true;
   EXPECT_EQ(InstanceName(Specialise(fp8, 128, true)),
             "wgmma+consumer_warpgroups+wgmma_fp8@d128_causal_scale_strides");
+  const Config strided = {.mma_sync = 1, .varlen = true, .strided = true};
+  EXPECT_EQ(InstanceName(Specialise(strided, 128, true)), "mma_sync@d128_varlen_strided");
 }
 
 }  // namespace

@@ -66,6 +66,29 @@ TEST(WhyInvalid, RefusesStridesOfScalesWhereThereAreNone) {
   }
 }
 
+TEST(WhyInvalid, RefusesStridesWhereAKernelReadsOtherTensors) {
+  Config config = {.mma_sync = 1, .mma_v_ldmatrix_trans = 1, .mma_p_registers = 1, .strided = true};
+  EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
+  config.varlen = true;
+  EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
+  config.strided = false;
+  EXPECT_EQ(WhyInvalid(config).toggle, "varlen") << "mma's sequences need strides";
+  const auto refused = [](Config strided, std::string_view what, std::string_view why) {
+    strided.strided = true;
+    const InvalidReason reason = WhyInvalid(strided);
+    EXPECT_EQ(reason.toggle, "strided");
+    EXPECT_EQ(reason.missing, what);
+    EXPECT_EQ(reason.why, why);
+  };
+  refused({.wgmma = 1, .consumer_warpgroups = 1}, "wgmma", "its tensor maps have strides");
+  config.varlen = false;
+  config.mma_kv_dtype = 1;
+  refused(config, "mma_kv_dtype", "it reads tensors of its own without gaps");
+  config.mma_kv_dtype = 0;
+  config.projected = true;
+  refused(config, "a projection", "it reads tensors of its own without gaps");
+}
+
 TEST(WhyInvalid, AcceptsTheBaselineAndEachStepOfTheLadder) {
   Config config;
   EXPECT_FALSE(WhyInvalid(config));

@@ -2,6 +2,12 @@
 // Which tiles of a problem the CTAs of the wgmma family take, run on the CPU: each exactly once,
 // whatever the order and the schedule are, and consumers those that their producer took.
 
+// Device code, behind what it needs on the CPU.
+// clang-format off
+#include "tests/emulation/cuda_on_cpu.h"
+#include "kernels/sdpa/shared/sequences/sequence_plan.cuh"
+// clang-format on
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -13,8 +19,6 @@
 #include "gtest/gtest.h"
 #include "kernels/sdpa/wgmma/plan.h"
 #include "kernels/sdpa/wgmma/schedule.cuh"
-#include "kernels/sdpa/wgmma/varlen/sequence_plan.cuh"
-#include "tests/emulation/cuda_on_cpu.h"
 
 namespace warpledger::sdpa {
 namespace {

@@ -237,6 +237,14 @@ TEST(MmaLaunchDesign, RunsOneInstanceInEveryArmOfAToggleThatReachesNoCode) {
   EXPECT_EQ(sdpa::MinArch(ArmNamed(design, "mma_launch:base+mma_dependent_launch").config), 90);
 }
 
+// The library's kernel for prompts on GPUs without wgmma is the one that the ladder ends in.
+TEST(MmaDesign, EndsInTheLibrarysKernelForManyRows) {
+  sdpa::Config tiled = sdpa::kTiledMma;
+  tiled.strided = false;
+  EXPECT_EQ(sdpa::ConfigName(tiled), sdpa::ConfigName(MmaWideCore()));
+  EXPECT_EQ(sdpa::ConfigName(sdpa::QInMmaRegisters(tiled)), sdpa::ConfigName(MmaEverythingOn()));
+}
+
 TEST(FusionDesign, TakesWhatStandsInFrontOfAttentionOneStepAtATimeIntoIt) {
   const Design design = FusionDesign();
   EXPECT_TRUE(design.projected);

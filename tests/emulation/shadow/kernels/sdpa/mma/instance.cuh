@@ -11,7 +11,7 @@ namespace warpledger::sdpa {
 
 template <Config kConfig>
 void EmulatedBody(const void* params) {
-  MmaForward<MmaShapeOf(kConfig)>(*static_cast<const MmaParams*>(params),
+  MmaForward<MmaShapeOf(kConfig)>(*static_cast<const MmaParamsOf<MmaShapeOf(kConfig)>*>(params),
                                   emulation::current->cta->smem);
 }
 

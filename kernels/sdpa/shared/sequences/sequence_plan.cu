@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/cluster.cuh"
-#include "kernels/sdpa/wgmma/varlen/sequence_plan.cuh"
+#include "kernels/sdpa/shared/sequences/sequence_plan.cuh"
 
 namespace warpledger::sdpa {
 namespace {

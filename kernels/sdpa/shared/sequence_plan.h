@@ -5,8 +5,8 @@
 // Sequences with the most keys come first, among kPlanThreads of them, so that none of the longest
 // blocks begins when the others are done.
 
-#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_VARLEN_SEQUENCE_PLAN_H_
-#define WARPLEDGER_KERNELS_SDPA_WGMMA_VARLEN_SEQUENCE_PLAN_H_
+#ifndef WARPLEDGER_KERNELS_SDPA_SHARED_SEQUENCE_PLAN_H_
+#define WARPLEDGER_KERNELS_SDPA_SHARED_SEQUENCE_PLAN_H_
 
 #include <cuda_runtime_api.h>
 
@@ -71,4 +71,4 @@ cudaError_t LoadSequencePlan();
 
 }  // namespace warpledger::sdpa
 
-#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_VARLEN_SEQUENCE_PLAN_H_
+#endif  // WARPLEDGER_KERNELS_SDPA_SHARED_SEQUENCE_PLAN_H_

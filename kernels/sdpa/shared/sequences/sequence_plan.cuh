@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of the kernel that lists packed sequences' blocks (sequence_plan.h).
 
-#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_VARLEN_SEQUENCE_PLAN_CUH_
-#define WARPLEDGER_KERNELS_SDPA_WGMMA_VARLEN_SEQUENCE_PLAN_CUH_
+#ifndef WARPLEDGER_KERNELS_SDPA_SHARED_SEQUENCES_SEQUENCE_PLAN_CUH_
+#define WARPLEDGER_KERNELS_SDPA_SHARED_SEQUENCES_SEQUENCE_PLAN_CUH_
 
 #include <cstdint>
 
-#include "kernels/sdpa/wgmma/plan.h"
-#include "kernels/sdpa/wgmma/varlen/sequence_plan.h"
+#include "kernels/sdpa/shared/heads_in_flight.h"
+#include "kernels/sdpa/shared/sequence_plan.h"
 
 namespace warpledger::sdpa {
 
@@ -101,4 +101,4 @@ __device__ inline void ListSequenceBlocks(const SequencePlanParams& p, SequenceP
 
 }  // namespace warpledger::sdpa
 
-#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_VARLEN_SEQUENCE_PLAN_CUH_
+#endif  // WARPLEDGER_KERNELS_SDPA_SHARED_SEQUENCES_SEQUENCE_PLAN_CUH_
