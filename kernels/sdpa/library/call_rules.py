@@ -7,11 +7,16 @@ Names and sizes are those of kernels/sdpa/problem/shapes.h where it has the prob
 import json
 import math
 import os
+import pathlib
 import random
+import re
 import statistics
+import sys
 import time
 from dataclasses import asdict, dataclass
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "reports"))
+import random_problems  # noqa: E402 (the path comes first)
 from peer_rules import CAPPED_WARM_UP_S
 
 L2_BYTES = 64 << 20  # at least those of an H100 and an H200
@@ -45,7 +50,7 @@ class Dense:
         return 4 * self.batch * self.heads_kv * self.keys * self.head_dim
 
     def flop(self):
-        pairs = self.rows * (self.rows + 1) // 2 if self.causal else self.rows * self.keys
+        pairs = self.rows * self.keys - (self.rows * (self.rows - 1) // 2 if self.causal else 0)
         return 4 * self.batch * self.heads_q * self.head_dim * pairs
 
     def input_sets(self):
@@ -97,6 +102,19 @@ def bf16_problems(_seed):
             for mask in ("full", "causal")]
 
 
+def random_problems_of(seed):
+    """By turns of head_dim 64 and 128."""
+    drawn = zip(*(random_problems.problems(head_dim, "fp16", 20, seed) for head_dim in (64, 128)))
+    return [dense_of(name) for pair in drawn for name in pair]
+
+
+def dense_of(name):
+    """A problem by its name: b2_h8x4_s100x300_d64_causal"""
+    sizes = re.fullmatch(r"b(\d+)_h(\d+)(?:x(\d+))?_s(\d+)(?:x(\d+))?_d(\d+)(_causal)?", name)
+    batch, heads_q, heads_kv, rows, keys, head_dim = (int(each or 0) for each in sizes.groups()[:6])
+    return Dense(name, batch, heads_q, heads_kv or heads_q, rows, keys or rows, head_dim, sizes[7] is not None)
+
+
 def lengths_of(name, seed):
     draw = random.Random(seed)
     if name == "prompts":
@@ -120,7 +138,7 @@ def varlen_problems(seed):
 
 
 PROBLEMS = {"few": few_problems, "varlen": varlen_problems, "small": small_problems, "decode": decode_problems,
-            "bf16": bf16_problems}
+            "bf16": bf16_problems, "random": random_problems_of}
 
 
 def chosen(problems, only):

@@ -13,10 +13,12 @@ small   b2_h8_s256_d64, b1_h8_s512_d64 and long: four input sets, which stay in 
 decode  one query against 8,192 keys, 32 heads on 8: K and V in the L2 (warm) or nothing of them (cold), beside
         plain reads of the same K and V, which say what the memory allows
 bf16    2 sequences of 8,192, 16 heads, head_dim 128
+random  40 problems as reports/random_problems.py draws them, head_dim 64 and 128 by turns; with
+        WARPLEDGER_SDPA_KERNELS=mma:NAME by one kernel, so that call_regret.py can tell what the choice costs
 varlen  packed sequences of random lengths (reports/decisions/0046), by cumulative lengths
 host    microseconds that a call takes of the host
 
-Needs PyTorch, a GPU of compute capability 9.0 and the library, which WARPLEDGER_SDPA_LIBRARY may name.
+Needs PyTorch, a GPU of compute capability 8.0 or newer and the library, which WARPLEDGER_SDPA_LIBRARY may name.
 FlashAttention-3 is any library that registers torch.ops._vllm_fa3_C, as vLLM's wheel has one. --before adds
 another build of the library as a contender.
 
@@ -376,8 +378,8 @@ def main():
     if args.before and args.mode in ("varlen", "host"):
         parser.error(f"--before is not of {args.mode}")
     contenders = {} if args.mode == "host" else contenders_of(args, parser)
-    if not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0):
-        sys.exit("call_times.py: there is no GPU of compute capability 9.0")
+    if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 0):
+        sys.exit("call_times.py: there is no GPU of compute capability 8.0 or newer")
     # The naive result is a yardstick: sums in 16 bits would loosen it.
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False

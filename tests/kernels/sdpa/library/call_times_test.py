@@ -16,6 +16,7 @@ from fixture import ROOT, FolderTest
 FOLDER = ROOT / "kernels/sdpa/library"
 sys.path[:0] = [str(FOLDER), *(str(ROOT / "ablations/subjects" / each) for each in ("sdpa/peers", "python"))]
 import call_counters  # noqa: E402
+import call_regret  # noqa: E402
 import call_rules  # noqa: E402
 import peer_gpu  # noqa: E402
 import peer_libraries  # noqa: E402
@@ -96,6 +97,17 @@ class Problems(unittest.TestCase):
         some = re.search(r"`varlen --only (\S+) --contenders (\S+)` takes about (\d+) s", text)
         self.assertEqual(int(some[3]), tens("varlen", some[1], some[2]))
 
+    def test_are_drawn_by_name(self):
+        drawn = call_rules.PROBLEMS["random"](3)
+        self.assertEqual(len(drawn), 40)
+        self.assertEqual([each.head_dim for each in drawn[:4]], [64, 128, 64, 128])
+        p = call_rules.dense_of("b2_h8x4_s100x300_d64_causal")
+        self.assertEqual((p.batch, p.heads_q, p.heads_kv, p.rows, p.keys, p.head_dim, p.causal),
+                         (2, 8, 4, 100, 300, 64, True))
+        self.assertEqual(p.flop(), 4 * 2 * 8 * 64 * sum(300 - 100 + 1 + row for row in range(100)))
+        p = call_rules.dense_of("b1_h8_s77_d128")
+        self.assertEqual((p.heads_kv, p.rows, p.keys, p.causal), (8, 77, 77, False))
+
     def test_take_less_time_without_joules_and_for_who_refuses_their_lengths(self):
         p = call_rules.varlen_problems(1)[0]
         self.assertEqual(call_rules.expected_s(p, ["ours", *call_rules.ONE_LENGTH], 3, 3),
@@ -120,6 +132,26 @@ FA3_SCHEMAS = {
     "q_descale k_descale v_descale softmax_scale is_causal window_size_left window_size_right softcap "
     "is_rotary_interleaved scheduler_metadata num_splits pack_gqa sm_margin s_aux cp_world_size cp_rank "
     "cp_tot_seqused_k"}
+
+
+class Regret(FolderTest):
+    def file(self, name, **times):
+        """Of {problem: (kernel, us)}; without microseconds the call was wrong."""
+        rows = [{"problem": problem, "found": {"ours": {"said": f"{kernel}, 1 launches", **({"p50_us": us} if us else {})}}}
+                for problem, (kernel, us) in times.items()]
+        return self.write(name, json.dumps({"rows": rows}))
+
+    def test_is_over_the_fastest_of_what_all_kernels_have(self):
+        tiled = self.file("tiled", a=("tiled", 30), b=("tiled", 10), c=("tiled", 5), d=("tiled", None))
+        split = self.file("split", a=("split", 20), b=("split", 11), c=("split", 5), d=("split", 9))
+        choice = self.file("choice", a=("tiled", 29), b=("tiled", 12), c=("split", 7), d=("split", 9), e=("split", 1))
+        kernels = [call_regret.times_of(each) for each in (tiled, split)]
+        rows = call_regret.regrets(call_regret.times_of(choice), kernels)
+        self.assertEqual(rows, [("a", "tiled", "split", 0.5), ("b", "tiled", "tiled", 0), ("c", "split", "tiled", 0)])
+        said = call_regret.text_of(rows)
+        self.assertIn("3 problems: 16.67% on average, 50.0% at most, the fastest for 2", said)
+        self.assertRegex(said, r"^a +tiled +split +50.0%\n3 problems")
+        self.assertEqual(call_regret.text_of([]), "no problem has times of all kernels")
 
 
 class Contenders(unittest.TestCase):
