@@ -16,6 +16,10 @@
 namespace warpledger::sdpa {
 namespace {
 
+// A StridedForm takes 1.05 times as long as the kernel, on average over 56 calls of decoding, few
+// queries and small problems; 0.91 to 1.17 (reports/decisions/0053-other-gpus.md).
+constexpr double kStridedForm = 1.06;
+
 struct NamedStrides {
   const char* name;
   TensorStrides strides;
@@ -107,22 +111,26 @@ std::string WhyNot(const LibraryKernel& kernel, const Problem& p, const TensorLa
   }
   if (kernel.config.varlen) return WhyNotPacked(p, layouts);
   if (layouts.packed()) return "it knows one length for all sequences";
-  const bool maps = FamilyOf(kernel.config) != Family::kMma;
-  const bool maps_o = maps && kernel.config.tma_store != 0 && !HasUnseenRows(p);
+  if (HasStridedForm(kernel)) return "";
+  const bool maps_o = kernel.config.tma_store != 0 && !HasUnseenRows(p);
   for (const NamedStrides& tensor : Named(p, layouts)) {
     if (IsContiguous(tensor, p)) continue;
     const bool stores = tensor.name[0] == 'o';
     if (stores && WritesE4m3(kernel)) continue;  // row by row, by any strides
-    if (!(stores ? maps_o : maps)) {
-      return std::string(stores ? "it stores" : "it reads") + " contiguous tensors alone, and " +
-             tensor.name + " has other strides";
-    }
+    if (stores && !maps_o) return "it stores contiguous tensors alone, and o has other strides";
     if (!FoldedHeadStride(tensor.strides, p.batch, tensor.heads)) {
       return std::string("the batch stride of ") + tensor.name +
              " is not its heads times its head stride";
     }
   }
   return "";
+}
+
+bool TakesStridedForm(const LibraryKernel& kernel, const Problem& p, const TensorLayouts& layouts) {
+  if (!HasStridedForm(kernel)) return false;
+  const auto named = Named(p, layouts);
+  return !std::all_of(named.begin(), named.end(),
+                      [&](const NamedStrides& tensor) { return IsContiguous(tensor, p); });
 }
 
 Choice ChoiceOf(const LibraryKernel& kernel, const Problem& problem, const TensorLayouts& layouts,
@@ -133,7 +141,8 @@ Choice ChoiceOf(const LibraryKernel& kernel, const Problem& problem, const Tenso
     if (!WhyNot(kernel, each, layouts, gpu).empty()) continue;
     const Problem average = Average(each, layouts);
     if (!gpu.has_wgmma) return {&kernel, launches, 0, MmaSteps(kernel, average, gpu)};
-    const double us = launches * ExpectedUs(kernel, average, gpu);
+    const double form = TakesStridedForm(kernel, each, layouts) ? kStridedForm : 1;
+    const double us = launches * ExpectedUs(kernel, average, gpu) * form;
     return {&kernel, launches, us, us};
   }
   return {};

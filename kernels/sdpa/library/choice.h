@@ -42,6 +42,10 @@ struct Choice {
   }
 };
 
+// Whether it is launched in its StridedForm.
+bool TakesStridedForm(const LibraryKernel& kernel, const Problem& problem,
+                      const TensorLayouts& layouts);
+
 // How the kernel does it; null where it does not.
 Choice ChoiceOf(const LibraryKernel& kernel, const Problem& problem, const TensorLayouts& layouts,
                 const Gpu& gpu);

@@ -386,6 +386,7 @@ double MmaSteps(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
   constexpr int kTensorCores = 4;  // of an SM
   constexpr int kStepsOf16Rows = 4;
   constexpr int kStepsOfManyRows = 24;
+  constexpr int kOneTileOfKeys = 2;  // nothing is copied beside its products
   const MmaShape shape = MmaShapeOf(Compiled(kernel, p));
   const Tiling t = TilingOf(kernel, p, gpu);
   const Chain chain = LongestChain(p, t, MeanKeyTiles(p, t));
@@ -394,7 +395,8 @@ double MmaSteps(const LibraryKernel& kernel, const Problem& p, const Gpu& gpu) {
   const int64_t warps = ctas * (ConsumerThreads(shape) / 32);
   const double in_turn = std::max(1.0, static_cast<double>(warps) / kTensorCores);
   const int of_16_keys = shape.rows_per_warp == 16 ? kStepsOf16Rows : shape.rows_per_warp / 16;
-  return chain.tiles * (shape.tile_n / 16) * of_16_keys * in_turn +
+  const int ahead = shape.stages == 0 ? kOneTileOfKeys : 1;
+  return chain.tiles * (shape.tile_n / 16) * of_16_keys * in_turn * ahead +
          (TileM(shape) > 16 ? kStepsOfManyRows : 0);
 }
 

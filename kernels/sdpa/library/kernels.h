@@ -62,6 +62,17 @@ constexpr Config ClusterForm(const LibraryKernel& kernel) {
   return config;
 }
 
+// The same kernel where tensors lie with strides, which it can't read by tensor maps. Strides of
+// batches need not fold into those of heads, so that any strides are one launch.
+constexpr bool HasStridedForm(const LibraryKernel& kernel) {
+  return FamilyOf(kernel.config) == Family::kMma && !kernel.config.strided;
+}
+constexpr Config StridedForm(const LibraryKernel& kernel) {
+  Config config = BuiltForLibrary(kernel);
+  config.strided = true;
+  return config;
+}
+
 // Many rows of queries: a producer warp and two or three warpgroups of rows.
 inline constexpr Config kPipelined = {.wgmma = 1,
                                       .kv_ring_stages = 1,

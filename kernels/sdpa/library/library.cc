@@ -125,7 +125,10 @@ int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
   }
   const Problem of_launch = Choice::OfLaunch(p, chosen->choice.launches);
   const bool cluster = TakesClusterForm(*kernel, of_launch, chosen->gpu);
-  const Config wanted = Specialise(cluster ? ClusterForm(*kernel) : BuiltForLibrary(*kernel),
+  const bool strided = TakesStridedForm(*kernel, of_launch, layouts);
+  const Config wanted = Specialise(cluster   ? ClusterForm(*kernel)
+                                   : strided ? StridedForm(*kernel)
+                                             : BuiltForLibrary(*kernel),
                                    p.head_dim, p.causal, p.dtype);
   for (const KernelInstance& instance : LibraryInstances()) {
     if (instance.config == wanted) chosen->instance = &instance;
@@ -140,7 +143,7 @@ int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
 // Once for each kernel and device: loads its code, and that of what it launches beside it, and lets
 // it have its shared memory.
 int Prepare(const Chosen& chosen) {
-  constexpr int kMostInstances = 128;
+  constexpr int kMostInstances = 256;
   constexpr int kMostDevices = 64;
   static std::atomic<uint64_t> prepared[kMostInstances];  // a bit a device
   const auto at = static_cast<size_t>(chosen.instance - LibraryInstances().data());

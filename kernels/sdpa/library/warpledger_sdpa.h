@@ -29,7 +29,7 @@
  *                                            head = most * head_dim, row = head_dim
  * Some kernels need contiguous tensors, or a contiguous o: describe() says which kernel a call
  * launches and why others can't. If a batch stride is neither heads times the head stride nor a
- * multiple of the row stride, forward() launches its kernel once per batch; choice.launches and
+ * multiple of the row stride, forward() may launch its kernel once per batch; choice.launches and
  * choice.expected_us say so.
  *
  * Packed sequences have different lengths and follow each other in memory:

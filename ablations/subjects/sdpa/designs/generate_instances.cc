@@ -46,12 +46,14 @@ using warpledger::sdpa::Family;
 using warpledger::sdpa::FamilyName;
 using warpledger::sdpa::FamilyOf;
 using warpledger::sdpa::HasClusterForm;
+using warpledger::sdpa::HasStridedForm;
 using warpledger::sdpa::InstanceName;
 using warpledger::sdpa::InstanceSymbol;
 using warpledger::sdpa::kLibraryKernels;
 using warpledger::sdpa::kMmaKernels;
 using warpledger::sdpa::LibraryKernel;
 using warpledger::sdpa::Mask;
+using warpledger::sdpa::StridedForm;
 
 // What `--only` takes beside designs.
 constexpr std::string_view kStepPerFamily = "a_step_per_family";
@@ -200,9 +202,18 @@ std::vector<Config> OfLibrary() {
   for (const LibraryKernel& kernel : kLibraryKernels) {
     add(kernel, BuiltForLibrary(kernel));
     if (HasClusterForm(kernel)) add(kernel, ClusterForm(kernel));
+    if (HasStridedForm(kernel)) add(kernel, StridedForm(kernel));
   }
   for (const LibraryKernel& kernel : kMmaKernels) add(kernel, BuiltForLibrary(kernel));
   return configs;
+}
+
+// Whether GPUs without wgmma take it.
+bool IsForOtherGpus(const Config& config) {
+  return std::any_of(std::begin(kMmaKernels), std::end(kMmaKernels), [&](const auto& kernel) {
+    return config == warpledger::sdpa::Specialise(BuiltForLibrary(kernel), kernel.head_dim, false,
+                                                  kernel.dtype);
+  });
 }
 
 // The library's files, of those of its kernels that the build has.
@@ -307,8 +318,10 @@ int main(int argc, char** argv) {
                                     "}  // namespace warpledger::sdpa\n");
     const int least = warpledger::sdpa::MinArch(config);
     std::string set = family;
-    if (config.strided) {
+    if (IsForOtherGpus(config)) {
       set += "_strided";
+    } else if (config.strided) {
+      set += "90";
     } else if (FamilyOf(config) == Family::kMma && least > 0) {
       set += std::to_string(least);
     } else if (std::find(of_ladders.begin(), of_ladders.end(), config) != of_ladders.end()) {

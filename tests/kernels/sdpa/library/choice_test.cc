@@ -81,7 +81,7 @@ TEST(ChooseKernel, HasNoneForAnotherHeadDim) {
 // A batch whose stride is heads times the head stride is more heads; else it is a launch, or a
 // sequence of the packed ones' kernel where its stride is so many rows.
 TEST(ChooseKernel, LaunchesOnceForEachBatchWhoseStrideDoesNotFold) {
-  Problem problem = {1, 8, 8, 512, 512, 64, true};
+  Problem problem = {1, 8, 8, 2048, 2048, 64, true};
   EXPECT_EQ(ChooseKernel(problem, AllRowsOutside(problem), kGpu).kernel->name,
             "pipelined_two_warpgroups_reread");
   problem.batch = 3;
@@ -130,10 +130,7 @@ TEST(ChooseKernel, TakesTheFirstRowsOfACacheInOneLaunch) {
   const Choice choice = ChooseKernel(problem, layouts, kGpu);
   ASSERT_NE(choice.kernel, nullptr);
   EXPECT_EQ(choice.launches, 1);
-  EXPECT_EQ(choice.kernel->name, "split_wgmma");
-  EXPECT_THAT(Explain(problem, layouts, kGpu),
-              HasSubstr("split_mma: not supported: it reads contiguous tensors alone, and k has "
-                        "other strides"));
+  EXPECT_EQ(choice.kernel->name, "split_mma");
 }
 
 // Scales alone say that Q, K and V are E4M3; the problem's dtype is O's.
@@ -221,8 +218,10 @@ TEST(WhyNot, CountsNoStrideOfWhatIsThereOnce) {
   EXPECT_EQ(WhyNot(KernelOf("split_mma", 64), problem, layouts, kGpu), "");
   layouts.k.head = layouts.k.row = 8;
   EXPECT_EQ(WhyNot(KernelOf("split_mma", 64), problem, layouts, kGpu), "");
+  EXPECT_FALSE(TakesStridedForm(KernelOf("split_mma", 64), problem, layouts));
   layouts.k.batch = 128;
-  EXPECT_THAT(WhyNot(KernelOf("split_mma", 64), problem, layouts, kGpu), StartsWith("it reads"));
+  EXPECT_TRUE(TakesStridedForm(KernelOf("split_mma", 64), problem, layouts));
+  EXPECT_FALSE(TakesStridedForm(KernelOf("split_wgmma", 64), problem, layouts));
   // One head of K: its batch stride is any.
   EXPECT_EQ(WhyNot(KernelOf("split_wgmma", 64), problem, layouts, kGpu), "");
 }
@@ -232,18 +231,32 @@ TEST(WhyNot, KnowsWhichKernelsStoreStrides) {
   TensorLayouts layouts = Contiguous(problem);
   layouts.o = RowsOutside(8, 512, 64);
   EXPECT_EQ(WhyNot(KernelOf("pipelined", 64), problem, layouts, kGpu), "");
-  for (const auto* name : {"resident", "split_wgmma", "split_mma"}) {
+  EXPECT_EQ(WhyNot(KernelOf("split_mma", 64), problem, layouts, kGpu), "");
+  for (const auto* name : {"resident", "split_wgmma"}) {
     EXPECT_EQ(WhyNot(KernelOf(name, 64), problem, layouts, kGpu),
               "it stores contiguous tensors alone, and o has other strides");
   }
   // Tiles of rows that see no key leave by another way.
-  const Problem unseen = {1, 8, 8, 512, 100, 64, true};
+  const Problem unseen = {1, 64, 64, 2048, 400, 64, true};
   EXPECT_NE(WhyNot(KernelOf("pipelined", 64), unseen, layouts, kGpu), "");
   // So does O of head_dim 256. The kernel of packed sequences stores both.
   const Problem wide = {1, 8, 8, 512, 512, 256, true};
   EXPECT_NE(WhyNot(KernelOf("pipelined", 256), wide, AllRowsOutside(wide), kGpu), "");
   EXPECT_EQ(ChooseKernel(wide, AllRowsOutside(wide), kGpu).kernel->name, "pipelined_varlen");
+  layouts = AllRowsOutside(unseen);
   EXPECT_EQ(ChooseKernel(unseen, layouts, kGpu).kernel->name, "pipelined_varlen");
+}
+
+// Decoding against a cache of (batch, seq, heads, head_dim): strides of batches fold into no
+// strides of heads, so that the wgmma family would take a launch for each batch.
+TEST(ChooseKernel, DecodesBatchesOfRowsOutsideInOneLaunch) {
+  for (const int head_dim : {64, 128}) {
+    const Problem problem = {16, 32, 8, 1, 4096, head_dim, false};
+    const Choice choice = ChooseKernel(problem, AllRowsOutside(problem), kGpu);
+    EXPECT_EQ(choice.kernel->name, "split_mma");
+    EXPECT_EQ(choice.launches, 1);
+    EXPECT_GT(choice.us, ExpectedUs(*choice.kernel, problem, kGpu)) << "its form takes longer";
+  }
 }
 
 TEST(WhyNot, CountsRowsOfBatchesForTheKernelOfPackedSequences) {

@@ -36,7 +36,9 @@ TEST(LibraryKernels, AreLegalAndHaveCosts) {
   for (const LibraryKernel& kernel : kLibraryKernels) {
     for (const bool causal : {false, true}) {
       for (const Config& any : {kernel.config, BuiltForLibrary(kernel),
-                                HasClusterForm(kernel) ? ClusterForm(kernel) : kernel.config}) {
+                                HasClusterForm(kernel)   ? ClusterForm(kernel)
+                                : HasStridedForm(kernel) ? StridedForm(kernel)
+                                                         : kernel.config}) {
         const Config config = Specialise(any, kernel.head_dim, causal, kernel.dtype);
         EXPECT_FALSE(static_cast<bool>(WhyInvalid(config)))
             << kernel.name << " " << kernel.head_dim;

@@ -62,6 +62,12 @@ void TestKernel() {
     } else if constexpr (kKernel.config.wgmma_split_kv || kKernel.config.mma_split_kv) {
       problem = {batch, 6, 2, 3, 401, kKernel.head_dim, kCausal, kKernel.dtype};
       EXPECT_EQ(WhyWrong(kEmulated, problem, InputKind::kNormal, LaunchedBy::kLibrary), "");
+      if constexpr (HasStridedForm(kKernel)) {
+        constexpr EmulatedKernel kStrided =
+            kOnCpu<Specialised<kCausal>(kKernel, StridedForm(kKernel))>;
+        problem.batch = 2;
+        EXPECT_EQ(WhyWrong(kStrided, problem, InputKind::kNormal, LaunchedBy::kLibrary), "");
+      }
       if constexpr (HasClusterForm(kKernel)) {
         constexpr EmulatedKernel kCluster =
             kOnCpu<Specialised<kCausal>(kKernel, ClusterForm(kKernel))>;

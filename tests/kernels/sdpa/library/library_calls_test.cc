@@ -35,6 +35,7 @@ struct Runtime {
   cudaError_t load = cudaSuccess;
   int questions = 0;  // about the GPU: a call that is looked up asks none
   int launches = 0;
+  bool strided = false;              // the last instance
   std::vector<LaunchParams> params;  // of each launch
   std::vector<std::optional<ScaleStrides>> scales;
   std::vector<std::string> loaded;  // of what is launched beside an instance's kernel
@@ -98,10 +99,11 @@ std::span<const KernelInstance> LibraryInstances() {
       for (const bool causal : {false, true}) {
         made.push_back({Specialise(config, kernel.head_dim, causal, kernel.dtype),
                         &codes.emplace_back("stand_in", nullptr),
-                        [](const KernelInstance&, const LaunchParams& params, unsigned,
+                        [](const KernelInstance& instance, const LaunchParams& params, unsigned,
                            const LaunchMemory* memory, cudaStream_t) {
                           ++runtime.launches;
                           runtime.params.push_back(params);
+                          runtime.strided = instance.config.strided;
                           runtime.scales.push_back(memory->layouts.scales);
                           return cudaSuccess;
                         }});
@@ -110,6 +112,7 @@ std::span<const KernelInstance> LibraryInstances() {
     for (const LibraryKernel& kernel : kLibraryKernels) {
       add(kernel, BuiltForLibrary(kernel));
       if (HasClusterForm(kernel)) add(kernel, ClusterForm(kernel));
+      if (HasStridedForm(kernel)) add(kernel, StridedForm(kernel));
     }
     for (const LibraryKernel& kernel : kMmaKernels) add(kernel, BuiltForLibrary(kernel));
     return made;
@@ -355,6 +358,27 @@ TEST_F(Calls, GoOnToTheNextBatchsScales) {
       EXPECT_EQ(params.v_scales, params.k_scales);
     }
   }
+}
+
+// By the form of split_mma that reads strides, and without them by the other.
+TEST_F(Calls, DecodeAgainstRowsOutsideInOneLaunch) {
+  warpledger_sdpa_problem problem = ProblemOf(1, 4000);
+  problem.batch = 16;
+  problem.heads_q = 32;
+  ASSERT_EQ(Forward(problem, 0), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+  problem.k = problem.v = {4000 * 8 * 64, 64, 8 * 64};
+  warpledger_sdpa_choice choice;
+  ASSERT_EQ(Describe(problem, &choice), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+  EXPECT_STREQ(choice.kernel, "split_mma");
+  ASSERT_EQ(Forward(problem, 0), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+  EXPECT_EQ(runtime_.launches, 2);
+  EXPECT_TRUE(runtime_.strided);
+  problem.k = problem.v = {};
+  setenv("WARPLEDGER_SDPA_KERNELS", "split_mma", 1);
+  problem.seq_kv = 4001;
+  EXPECT_EQ(Forward(problem, 0), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+  unsetenv("WARPLEDGER_SDPA_KERNELS");
+  EXPECT_FALSE(runtime_.strided);
 }
 
 // Codes of one byte, batch after batch, with one scale.
