@@ -10,7 +10,6 @@
 
 #include "kernels/sdpa/library/costs.h"
 #include "kernels/sdpa/problem/problem_name.h"
-#include "kernels/sdpa/registry/variant.h"
 #include "kernels/sdpa/rules/families.h"
 
 namespace warpledger::sdpa {

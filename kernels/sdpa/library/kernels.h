@@ -62,15 +62,17 @@ constexpr Config ClusterForm(const LibraryKernel& kernel) {
   return config;
 }
 
+constexpr Config Strided(Config config) {
+  config.strided = true;
+  return config;
+}
 // The same kernel where tensors lie with strides, which it can't read by tensor maps. Strides of
 // batches need not fold into those of heads, so that any strides are one launch.
 constexpr bool HasStridedForm(const LibraryKernel& kernel) {
   return FamilyOf(kernel.config) == Family::kMma && !kernel.config.strided;
 }
 constexpr Config StridedForm(const LibraryKernel& kernel) {
-  Config config = BuiltForLibrary(kernel);
-  config.strided = true;
-  return config;
+  return Strided(BuiltForLibrary(kernel));
 }
 
 // Many rows of queries: a producer warp and two or three warpgroups of rows.
@@ -270,10 +272,6 @@ inline constexpr LibraryKernel kLibraryKernels[] = {
 // They read and write tensors by their strides. From compute capability 8.6 on a CTA may have no
 // more than 99 KB of shared memory, except on 8.7.
 
-constexpr Config Strided(Config config) {
-  config.strided = true;
-  return config;
-}
 // Many rows of queries: the end of the mma family's ladder, which has Q in registers at head_dim 64
 // (ablations/subjects/sdpa/designs/designs_mma.h).
 inline constexpr Config kTiledMma = {.mma_sync = 1,

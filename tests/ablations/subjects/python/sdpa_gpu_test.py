@@ -358,6 +358,11 @@ class OnAGpu(unittest.TestCase):
     def test_is_a_drop_in(self):
         from warpledger.torch import scaled_dot_product_attention, why_not
         own = torch.nn.functional.scaled_dot_product_attention
+        if torch.cuda.get_device_capability() != (9, 0):
+            q = normal((1, 4, 64, 64), torch.float16, self.generator)
+            self.assertIn("compute capability", why_not(q, q, q))
+            self.assertTrue(torch.equal(scaled_dot_product_attention(q, q, q), own(q, q, q)))
+            return
         ours = 0
         for p in problems(60, seed=3):
             q, k, v = tensors(p, self.generator)
